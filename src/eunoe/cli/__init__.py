@@ -1,0 +1,1 @@
+"""The terminal: the ``eunoe`` command."""

@@ -1,0 +1,1 @@
+"""Who answers: providers, catalogue, token counting, and the scripted model."""

@@ -1,0 +1,1 @@
+"""What the model sees: pure functions, state in, text out. No I/O."""

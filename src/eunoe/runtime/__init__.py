@@ -1,0 +1,1 @@
+"""How it lives: restore, run, step, rules, recovery."""

@@ -1,0 +1,1 @@
+"""What an agent can do: schemas and built-in tools."""
