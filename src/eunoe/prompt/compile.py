@@ -1,0 +1,166 @@
+"""How the system message of a conversation is made from an agent's state (I5, I10).
+
+One pure function: same inputs, same bytes, on every machine. ``fingerprint`` tells without rendering the values
+whether a stored text is still what these inputs give.
+"""
+
+import hashlib
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eunoe.prompt.blocks import memory_section, render_blocks, shown_fields, visible_blocks
+from eunoe.prompt.metadata import render_metadata
+from eunoe.prompt.rules import render_rules
+from eunoe.prompt.tokens import tokens_of_bytes
+from eunoe.state.agents import AgentType
+from eunoe.state.blocks import Block
+from eunoe.state.conversations import PromptFacts
+from eunoe.state.rules import ToolRule
+
+PLACEHOLDER: Final = "{CORE_MEMORY}"
+"""Where the compiled sections go in an agent's raw system text."""
+
+FORMAT: Final = 1
+"""Goes up when the same inputs give other bytes than before, so that stored prompts are compiled again."""
+
+Mode = Literal["none", "standard", "line_numbered"]
+
+_WITHOUT_MEMORY: Final = frozenset({"react_agent", "workflow_agent"})
+_EDITS_BY_LINE: Final = frozenset({"letta_v1_agent", "memgpt_v2_agent", "sleeptime_agent"})
+
+
+class PromptInputs(Struct, frozen=True, kw_only=True):
+    """Everything that a compiled prompt depends on.
+
+    ``system`` is the raw system text, ``conversation_label`` is ``default`` or a conversation's id, ``line_numbers``
+    says that the model wants numbered values, and ``timezone`` is an IANA name.
+    """
+
+    agent_id: str
+    conversation_label: str
+    agent_type: AgentType
+    system: str
+    blocks: tuple[Block, ...]
+    tool_rules: tuple[ToolRule, ...]
+    line_numbers: bool
+    facts: PromptFacts
+    timezone: str
+
+
+class Section(Struct, frozen=True, kw_only=True):
+    """What one part of a prompt costs.
+
+    ``name`` is ``system`` (the raw text with the blank lines between sections), ``memory_blocks``,
+    ``tool_usage_rules`` or ``memory_metadata``; the characters of these add up to the whole prompt. The parts named
+    ``block:<label>`` are contained in ``memory_blocks``. A section that stands in the text twice counts twice.
+    ``tokens`` is an estimate.
+    """
+
+    name: str
+    characters: int
+    tokens: int
+
+
+class CompiledPrompt(Struct, frozen=True, kw_only=True):
+    """A system message, what it was made from, and its account. Hashes are SHA-256 in hex; ``hash`` is the text's."""
+
+    text: str
+    hash: str
+    system_hash: str
+    memory_revision: str
+    inputs_hash: str
+    sections: tuple[Section, ...]
+
+
+def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
+    """Compile the system message. Raises ``InvalidInput`` when the time zone is unknown."""
+    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers)
+    blocks = render_blocks(_shown_blocks(inputs, mode), numbered=mode == "line_numbered")
+    sections = {
+        "memory_blocks": memory_section([text for _, text in blocks]),
+        "tool_usage_rules": render_rules(inputs.tool_rules),
+        "memory_metadata": render_metadata(
+            agent_id=inputs.agent_id,
+            conversation_label=inputs.conversation_label,
+            timezone=inputs.timezone,
+            facts=inputs.facts,
+        ),
+    }
+    text = _assemble(inputs.system, "\n\n".join(section for section in sections.values() if section))
+    system_hash, memory_revision, inputs_hash = fingerprint(inputs)
+    return CompiledPrompt(
+        text=text,
+        hash=_sha256(text.encode()),
+        system_hash=system_hash,
+        memory_revision=memory_revision,
+        inputs_hash=inputs_hash,
+        sections=_account(text, sections, blocks, copies=max(1, inputs.system.count(PLACEHOLDER))),
+    )
+
+
+def fingerprint(inputs: PromptInputs) -> tuple[str, str, str]:
+    """Return system hash, memory revision and inputs hash: equal ones give equal bytes for equal facts.
+
+    The memory revision covers what memory shows (label, value, description, limit and read_only of each block that
+    is rendered), the inputs hash all else that the text depends on but the facts.
+    """
+    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers)
+    shown = [shown_fields(block) for block in _shown_blocks(inputs, mode)]
+    others = (
+        FORMAT,
+        mode,
+        render_rules(inputs.tool_rules),
+        inputs.timezone,
+        inputs.agent_id,
+        inputs.conversation_label,
+    )
+    return (
+        _sha256(inputs.system.encode()),
+        _sha256(msgspec.json.encode(shown)),
+        _sha256(msgspec.json.encode(others)),
+    )
+
+
+def choose_mode(agent_type: AgentType, *, line_numbers: bool) -> Mode:
+    """Return how memory is rendered for an agent of this type whose model does or does not edit by line."""
+    if agent_type in _WITHOUT_MEMORY:
+        return "none"
+    return "line_numbered" if line_numbers and agent_type in _EDITS_BY_LINE else "standard"
+
+
+def _shown_blocks(inputs: PromptInputs, mode: Mode) -> tuple[Block, ...]:
+    return () if mode == "none" else visible_blocks(inputs.blocks)
+
+
+def _assemble(system: str, sections: str) -> str:
+    if PLACEHOLDER in system:
+        return system.replace(PLACEHOLDER, sections)
+    before = system.rstrip("\n")
+    return f"{before}\n\n{sections}" if before else sections
+
+
+def _account(
+    text: str, sections: dict[str, str], blocks: tuple[tuple[str, str], ...], *, copies: int
+) -> tuple[Section, ...]:
+    def measure(name: str, part: str) -> Section:
+        return Section(name=name, characters=len(part) * copies, tokens=tokens_of_bytes(len(part.encode()) * copies))
+
+    whole = "".join(sections.values())
+    system = Section(
+        name="system",
+        characters=len(text) - len(whole) * copies,
+        tokens=tokens_of_bytes(len(text.encode()) - len(whole.encode()) * copies),
+    )
+    account = [system]
+    for name, section in sections.items():
+        if section:
+            account.append(measure(name, section))
+        if name == "memory_blocks":
+            account += [measure(f"block:{label}", part) for label, part in blocks]
+    return tuple(account)
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
