@@ -4,7 +4,7 @@ A model's stream ends with exactly one terminal event, ``Completed`` or ``Failed
 never exceptions. Exceptions that leave a stream are bugs (or cancellation).
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any, Literal, Protocol
 
 from msgspec import Struct
@@ -128,6 +128,13 @@ class Models(Protocol):
         """
         ...
 
+    def resolve(self, handle: str) -> ModelInfo:
+        """Return what is known of this handle without asking anyone: what a turn uses.
+
+        Raises ``InvalidInput`` and, when the provider is not configured, ``NotFound`` as ``find`` does.
+        """
+        ...
+
     async def list(self) -> list[ModelInfo]:
         """Return every model that the configured providers name; an unreachable one is left out and logged."""
         ...
@@ -136,7 +143,7 @@ class Models(Protocol):
         """Build the exact request (pure)."""
         ...
 
-    def stream(self, request: ModelRequest, payload: Payload) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest, payload: Payload) -> AsyncGenerator[ModelEvent, None]:
         """Send the payload and tell what comes; ends with one terminal event."""
         ...
 

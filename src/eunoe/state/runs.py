@@ -94,7 +94,8 @@ class StepRequest(Struct, frozen=True, kw_only=True):
     """The content-addressed parts from which a step's request to the model is built again (replay).
 
     ``system_hash``, ``tools_hash`` and ``options_hash`` address stored texts; the messages are those of the
-    conversation from position ``from_position`` to ``to_position``, after the summary if there is one.
+    conversation from position ``from_position`` to ``to_position`` that were stored by then (``seq`` up to ``to_seq``,
+    so that a return added later by healing does not show), after the summary if there is one.
     ``payload_hash`` is the SHA-256 of the body that was sent.
     """
 
@@ -106,6 +107,7 @@ class StepRequest(Struct, frozen=True, kw_only=True):
     summary_message_id: str | None
     from_position: int
     to_position: int
+    to_seq: int
     payload_hash: str
 
 

@@ -1,0 +1,142 @@
+"""The transactions of a step: intent before effect (I4), then everything together (I2), under the fence (I11)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct, structs
+
+from eunoe.runtime.memory_calls import run_memory_call
+from eunoe.runtime.requests import RecordedRequest
+from eunoe.runtime.turn import Turn
+from eunoe.runtime.window import closing_message
+from eunoe.state.ids import new_id
+from eunoe.state.messages import Message, ToolReturnPart
+from eunoe.state.runs import RunError, Step, StopReason, status_for
+from eunoe.store import agents, conversations, messages, runs, steps, texts
+from eunoe.store.database import Transaction
+from eunoe.tools.protocol import ToolResult
+
+
+class End(Struct, frozen=True, kw_only=True):
+    """How a run ends."""
+
+    reason: StopReason
+    error: RunError | None = None
+
+
+def _append(tx: Transaction, turn: Turn, message: Message, now: datetime) -> Message:
+    return messages.append(tx, turn.conversation.id, [message], now)[0]
+
+
+def _insert_step(tx: Transaction, step: Step, record: RecordedRequest) -> None:
+    for text in record.texts:
+        texts.put(tx, text)
+    steps.insert(tx, step)
+
+
+def store_intent(
+    tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, message: Message, now: datetime
+) -> Message:
+    """Make the calls durable before any tool starts."""
+    conversations.hold(tx, turn.conversation.id, turn.fence)
+    _insert_step(tx, step, record)
+    return _append(tx, turn, message, now)
+
+
+def store_answer(
+    tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, message: Message | None, end: End, now: datetime
+) -> Message | None:
+    """Store an answer without calls (or a step that gave none) with the end of the run."""
+    conversations.hold(tx, turn.conversation.id, turn.fence)
+    _insert_step(tx, step, record)
+    stored = _append(tx, turn, message, now) if message else None
+    store_end(tx, turn, end, now)
+    return stored
+
+
+def store_returns(
+    tx: Transaction,
+    turn: Turn,
+    step: Step,
+    asked: Message,
+    results: Mapping[str, ToolResult],
+    end: End | None,
+    now: datetime,
+) -> Message:
+    """Commit a step with calls: memory edits in order of the calls, all returns, step, run, and the end if it ends.
+
+    ``results`` has what the tools with effects gave, by call id; a call that is not there is a memory edit, which is
+    made here on the blocks as they are now, so that no concurrent edit is lost (I8).
+    """
+    conversations.hold(tx, turn.conversation.id, turn.fence)
+    parts: list[ToolReturnPart] = []
+    for call in asked.tool_calls:
+        result = results[call.id] if call.id in results else run_memory_call(tx, turn, call, now)
+        parts.append(
+            ToolReturnPart(
+                tool_call_id=call.id,
+                name=call.name,
+                content=result.content,
+                status=result.status,
+                stdout=result.stdout,
+                stderr=result.stderr,
+            )
+        )
+    message = Message(
+        id=new_id("message"),
+        agent_id=asked.agent_id,
+        conversation_id=asked.conversation_id,
+        role="tool",
+        parts=tuple(parts),
+        name=parts[0].name if len(parts) == 1 else None,
+        run_id=turn.run.id,
+        step_id=step.id,
+        model=asked.model,
+        created_at=now,
+    )
+    stored = _append(tx, turn, message, now)
+    steps.update(tx, step)
+    if end:
+        store_end(tx, turn, end, now)
+    else:
+        runs.update(tx, structs.replace(turn.run, usage=turn.usage, step_count=turn.steps))
+    return stored
+
+
+def store_end(tx: Transaction, turn: Turn, end: End, now: datetime) -> None:
+    """Give the run its end and free the conversation. Part of a transaction that has checked the fence."""
+    turn.run = structs.replace(
+        turn.run,
+        status=status_for(end.reason),
+        stop_reason=end.reason,
+        error=end.error,
+        completed_at=now,
+        usage=turn.usage,
+        step_count=turn.steps,
+    )
+    runs.update(tx, turn.run)
+    elapsed = int((now - turn.run.created_at).total_seconds() * 1000)
+    agents.set_last_run(tx, turn.run.agent_id, end.reason, now, elapsed)
+    conversations.release_lease(tx, turn.conversation.id, turn.fence)
+
+
+def store_broken_end(
+    tx: Transaction, turn: Turn, end: End, partial: Message | None, reason: str, now: datetime
+) -> list[Message]:
+    """End a run in the middle of a step: keep the text that was shown, and close its calls with ``reason``."""
+    conversations.hold(tx, turn.conversation.id, turn.fence)
+    added: list[Message] = []
+    if partial:
+        added.append(partial)
+    if turn.asked:
+        added.append(closing_message(turn.asked, turn.asked.tool_calls, reason, run_id=turn.run.id, now=now))
+    for step in steps.of_run(tx, turn.run.id):
+        if step.status == "pending":
+            status = "cancelled" if end.reason == "cancelled" else "failed"
+            steps.update(
+                tx,
+                structs.replace(step, status=status, stop_reason=end.reason, error=end.error, completed_at=now),
+            )
+    stored = messages.append(tx, turn.conversation.id, added, now) if added else ()
+    store_end(tx, turn, end, now)
+    return list(stored)

@@ -1,0 +1,62 @@
+"""A run as its watchers see it: a log of events that outlives any connection."""
+
+from collections.abc import AsyncIterator, Callable
+
+import anyio
+
+from eunoe.state.events import Event, RunEnded, RunStarted
+
+
+class RunHandle:
+    """A run that was started. It goes on when its watchers leave; ``cancel`` ends it."""
+
+    def __init__(self, run_id: str, agent_id: str, conversation_id: str, cancel: Callable[[], None]) -> None:
+        self.run_id = run_id
+        self.agent_id = agent_id
+        self.conversation_id = conversation_id
+        self._cancel = cancel
+        self._log: list[Event] = []
+        self._ended: RunEnded | None = None
+        self._grown = anyio.Event()
+        self._over = anyio.Event()
+
+    @property
+    def ended(self) -> RunEnded | None:
+        """The terminal event, once the run is over."""
+        return self._ended
+
+    def opened(self, conversation_id: str) -> None:
+        """Say which conversation the run has, and tell that it has started. For the runtime only."""
+        self.conversation_id = conversation_id
+        self.publish(RunStarted(run_id=self.run_id, agent_id=self.agent_id, conversation_id=conversation_id))
+
+    def publish(self, event: Event) -> None:
+        """Add an event and wake the watchers. For the runtime only."""
+        self._log.append(event)
+        if isinstance(event, RunEnded):
+            self._ended = event
+            self._over.set()
+        grown, self._grown = self._grown, anyio.Event()
+        grown.set()
+
+    async def events(self, after: int = 0) -> AsyncIterator[Event]:
+        """Tell the events from number ``after`` on (0 is the first), then those to come, to the ``RunEnded``."""
+        index = after
+        while True:
+            while index < len(self._log):
+                yield self._log[index]
+                index += 1
+            if self._ended is not None:
+                return
+            await self._grown.wait()
+
+    async def wait(self) -> RunEnded:
+        """Wait until the run is over, and return its terminal event."""
+        await self._over.wait()
+        if self._ended is None:
+            raise AssertionError("a run is over only when its terminal event was published")
+        return self._ended
+
+    def cancel(self) -> None:
+        """Ask the run to end as cancelled. The store stays consistent; watch for the ``RunEnded``."""
+        self._cancel()

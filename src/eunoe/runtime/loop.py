@@ -1,0 +1,245 @@
+"""The loop: one turn, step by step, until it ends. It exists once; every door uses it.
+
+Decisions are pure functions (``rules``, ``window``), transactions are in ``checkpoint``; this module puts them in
+order. Whatever is told as stored is stored first (I12).
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from datetime import datetime
+
+from msgspec import Struct, structs
+
+from eunoe.models.protocol import (
+    Completed,
+    Failed,
+    ModelEvent,
+    ModelRequest,
+    Models,
+    Payload,
+    ReasoningPiece,
+    TextPiece,
+)
+from eunoe.runtime.checkpoint import End, store_answer, store_broken_end, store_intent, store_returns
+from eunoe.runtime.commit import commit
+from eunoe.runtime.failures import EMPTY_RESPONSE, describe_model_error
+from eunoe.runtime.overflow import fixed_overflow
+from eunoe.runtime.requests import RecordedRequest, record_request, turn_request
+from eunoe.runtime.rules import stop_after_calls, stop_after_text
+from eunoe.runtime.turn import Turn
+from eunoe.runtime.window import CANCELLED, unique_call_ids
+from eunoe.state.events import Event, MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
+from eunoe.state.ids import new_id
+from eunoe.state.messages import Message, Part, TextPart, ToolCallPart
+from eunoe.state.runs import Step
+from eunoe.store.database import Database
+from eunoe.tools.protocol import ToolResult
+
+
+class Ports(Struct, frozen=True, kw_only=True):
+    """What the loop reaches the world by.
+
+    ``act`` runs those calls of a message that have effects, in parallel, and returns their results by call id.
+    """
+
+    database: Database
+    models: Models
+    act: Callable[[Turn, Message], Awaitable[dict[str, ToolResult]]]
+    now: Callable[[], datetime]
+    emit: Callable[[Event], None]
+
+
+class Draft(Struct, kw_only=True):
+    """The step in hand, and what is asked in it."""
+
+    step: Step
+    message_id: str
+    request: ModelRequest
+    payload: Payload
+    record: RecordedRequest
+
+
+async def run_turn(turn: Turn, ports: Ports) -> None:
+    """Run a turn to its end: ask, intend, act, commit, decide, and again.
+
+    Raises ``EunoeError`` when the store fails or the lease is lost; the caller ends the run then.
+    """
+    overflow = fixed_overflow(turn)
+    if overflow:
+        await finish_broken(turn, overflow, ports)
+        return
+    while True:
+        draft = begin_step(turn, ports)
+        answer = await ask(turn, draft, ports)
+        turn.steps += 1
+        if isinstance(answer, Failed):
+            reason, error = describe_model_error(answer.error)
+            await finish(turn, draft, None, End(reason=reason, error=error), ports)
+            return
+        turn.usage = turn.usage.plus(answer.usage)
+        turn.context_tokens = answer.usage.total_tokens or turn.context_tokens
+        message = answer_message(turn, draft, answer, ports.now())
+        if message is None:
+            await finish(turn, draft, None, End(reason="invalid_llm_response", error=EMPTY_RESPONSE), ports)
+            return
+        if not message.tool_calls:
+            await finish(turn, draft, message, End(reason=stop_after_text(answer.finish_reason)), ports)
+            return
+        if await carry_out(turn, draft, message, ports):
+            return
+
+
+def begin_step(turn: Turn, ports: Ports) -> Draft:
+    """Build the next request, and the step that records it."""
+    request = turn_request(turn)
+    payload = ports.models.payload(request)
+    record = record_request(turn, request, payload)
+    step = Step(
+        id=new_id("step"),
+        run_id=turn.run.id,
+        agent_id=turn.run.agent_id,
+        conversation_id=turn.conversation.id,
+        ordinal=turn.steps,
+        created_at=ports.now(),
+        provider=turn.model.provider,
+        model=turn.model.handle,
+        endpoint=turn.model.base_url,
+        context_window=turn.model.context_window,
+        request=record.request,
+    )
+    return Draft(step=step, message_id=new_id("message"), request=request, payload=payload, record=record)
+
+
+async def ask(turn: Turn, draft: Draft, ports: Ports) -> Completed | Failed:
+    """Stream the model's answer to whoever watches, and return its terminal event."""
+    began = time.monotonic_ns()
+    async with aclosing(ports.models.stream(draft.request, draft.payload)) as stream:
+        async for event in stream:
+            if isinstance(event, Completed | Failed):
+                usage = event.usage if isinstance(event, Completed) else draft.step.usage
+                draft.step = structs.replace(draft.step, usage=usage, model_ns=time.monotonic_ns() - began)
+                return event
+            show(turn, draft, event, ports)
+    raise AssertionError(f"the stream of {turn.model.handle} ended without a terminal event")
+
+
+def show(turn: Turn, draft: Draft, event: ModelEvent, ports: Ports) -> None:
+    """Tell a piece of the answer, and remember its text in case the turn is cancelled."""
+    ids = {"message_id": draft.message_id, "step_id": draft.step.id}
+    if isinstance(event, TextPiece):
+        turn.shown.append(event.text)
+        ports.emit(TextDelta(**ids, part=event.part, text=event.text))
+    elif isinstance(event, ReasoningPiece):
+        ports.emit(ReasoningDelta(**ids, part=event.part, text=event.text))
+    elif not isinstance(event, Completed | Failed):
+        ports.emit(
+            ToolCallDelta(
+                **ids, part=event.part, tool_call_id=event.tool_call_id, name=event.name, arguments=event.arguments
+            )
+        )
+
+
+def answer_message(turn: Turn, draft: Draft, answer: Completed, now: datetime) -> Message | None:
+    """Return the message to store, its call ids unique in the window, or ``None`` for an answer with nothing in it."""
+    parts = list(answer.parts)
+    places = [index for index, part in enumerate(parts) if isinstance(part, ToolCallPart)]
+    calls = [part for part in parts if isinstance(part, ToolCallPart)]
+    if not calls and not any(isinstance(part, TextPart) and part.text.strip() for part in parts):
+        return None
+    taken = {call.id for message in turn.messages for call in message.tool_calls}
+    for index, call_id in unique_call_ids(calls, taken).items():
+        parts[places[index]] = structs.replace(calls[index], id=call_id)
+    return _message(turn, draft, tuple(parts), now)
+
+
+def _message(turn: Turn, draft: Draft, parts: tuple[Part, ...], now: datetime) -> Message:
+    return Message(
+        id=draft.message_id,
+        agent_id=turn.run.agent_id,
+        conversation_id=turn.conversation.id,
+        role="assistant",
+        parts=parts,
+        run_id=turn.run.id,
+        step_id=draft.step.id,
+        model=turn.model.handle,
+        created_at=now,
+    )
+
+
+async def carry_out(turn: Turn, draft: Draft, message: Message, ports: Ports) -> bool:
+    """Store the calls, run them, commit the step, and say whether the turn is over."""
+    asked = await commit(
+        ports.database, lambda tx: store_intent(tx, turn, draft.step, draft.record, message, ports.now())
+    )
+    turn.asked, turn.shown = asked, []
+    turn.messages.append(asked)
+    ports.emit(MessageStored(message=asked, streamed=True))
+    began = time.monotonic_ns()
+    results = await ports.act(turn, asked)
+    reason = stop_after_calls(
+        turn.state.agent.tool_rules, asked.tool_calls, steps_done=turn.steps, max_steps=turn.request.max_steps
+    )
+    end = End(reason=reason) if reason else None
+    step = structs.replace(
+        draft.step, status="success", stop_reason=reason, tools_ns=time.monotonic_ns() - began, completed_at=ports.now()
+    )
+    returned = await commit(ports.database, lambda tx: store_returns(tx, turn, step, asked, results, end, ports.now()))
+    turn.asked = None
+    turn.messages.append(returned)
+    ports.emit(MessageStored(message=returned))
+    ports.emit(StepEnded(step_id=step.id, usage=step.usage))
+    if end:
+        tell_end(turn, end, ports)
+    return end is not None
+
+
+async def finish(turn: Turn, draft: Draft, message: Message | None, end: End, ports: Ports) -> None:
+    """Commit the last step of a turn together with the end of its run."""
+    status = "failed" if end.error else "success"
+    step = structs.replace(draft.step, status=status, stop_reason=end.reason, error=end.error, completed_at=ports.now())
+    stored = await commit(
+        ports.database, lambda tx: store_answer(tx, turn, step, draft.record, message, end, ports.now())
+    )
+    turn.shown = []
+    if stored:
+        turn.messages.append(stored)
+        ports.emit(MessageStored(message=stored, streamed=True))
+    ports.emit(StepEnded(step_id=step.id, usage=step.usage))
+    tell_end(turn, end, ports)
+
+
+async def finish_broken(turn: Turn, end: End, ports: Ports, *, reason: str = CANCELLED) -> None:
+    """End a run that was stopped in the middle: keep the text that was shown, close its calls with ``reason``."""
+    partial, shown = None, "".join(turn.shown)
+    if shown.strip() and turn.asked is None:
+        partial = Message(
+            id=new_id("message"),
+            agent_id=turn.run.agent_id,
+            conversation_id=turn.conversation.id,
+            role="assistant",
+            parts=(TextPart(text=shown),),
+            run_id=turn.run.id,
+            model=turn.model.handle,
+            created_at=ports.now(),
+            meta={"partial": end.reason},
+        )
+    stored = await commit(ports.database, lambda tx: store_broken_end(tx, turn, end, partial, reason, ports.now()))
+    turn.asked = None
+    for message in stored:
+        ports.emit(MessageStored(message=message, streamed=message.role == "assistant"))
+    tell_end(turn, end, ports)
+
+
+def tell_end(turn: Turn, end: End, ports: Ports) -> None:
+    """Tell the end of the run, which is stored by now."""
+    ports.emit(
+        RunEnded(
+            run_id=turn.run.id,
+            stop_reason=end.reason,
+            usage=turn.usage,
+            step_count=turn.steps,
+            context_tokens=turn.context_tokens,
+            error=end.error,
+        )
+    )

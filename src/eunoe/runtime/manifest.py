@@ -1,0 +1,269 @@
+"""The manifest: what came back, from which revision; and the check that it is what was stored (I1)."""
+
+import hashlib
+from datetime import datetime
+from difflib import unified_diff
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from eunoe.prompt.compile import Section, compile_prompt
+from eunoe.prompt.tokens import estimate_tokens
+from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inputs
+from eunoe.runtime.runtime import Runtime, utc_now
+from eunoe.runtime.window import unanswered
+from eunoe.state.agents import AgentState
+from eunoe.state.conversations import Conversation
+from eunoe.state.messages import Message
+from eunoe.store import agents, conversations, messages, texts
+from eunoe.store.database import Transaction
+
+_DIFF_LINES: Final = 60
+
+
+class ManifestPart(Struct, frozen=True, kw_only=True):
+    """One part of an agent that came back.
+
+    ``hash`` is the SHA-256 (hex) of the part's content in its canonical form, ``characters`` that content's length,
+    ``tokens`` an estimate. ``source`` says where it is kept.
+    """
+
+    kind: str
+    id: str
+    name: str
+    revision: str | None
+    hash: str | None
+    characters: int
+    tokens: int
+    source: str
+    details: dict[str, Any] = {}
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """Every part of a restored agent. ``sections`` is the account of the compiled prompt."""
+
+    agent_id: str
+    name: str
+    store: str
+    read_at: datetime
+    parts: tuple[ManifestPart, ...]
+    sections: tuple[Section, ...]
+    stale: bool
+    """The prompt will be compiled anew at the next run, since something it shows has changed."""
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """Something that is not as it should be, in words; ``diff`` shows it where there is a text to show."""
+
+    part: str
+    what: str
+    diff: str | None = None
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """The outcome of comparing what is stored with what a fresh compile gives, byte for byte."""
+
+    ok: bool
+    differences: tuple[Difference, ...]
+
+
+def _canonical(value: object) -> str:
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _part(
+    kind: str,
+    key: str,
+    name: str,
+    text: str | None,
+    *,
+    source: str,
+    revision: object = None,
+    details: dict[str, Any] | None = None,
+) -> ManifestPart:
+    return ManifestPart(
+        kind=kind,
+        id=key,
+        name=name,
+        revision=None if revision is None else str(revision),
+        hash=None if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest(),
+        characters=len(text or ""),
+        tokens=estimate_tokens(text or ""),
+        source=source,
+        details=details or {},
+    )
+
+
+def _agent_parts(state: AgentState) -> list[ManifestPart]:
+    agent = state.agent
+    row = f"agents/{agent.id}"
+    parts = [
+        _part("system", agent.id, "system text", agent.system, source=row, revision=agent.revision),
+        _part(
+            "model",
+            agent.id,
+            agent.model,
+            _canonical({"model": agent.model, "settings": agent.model_settings}),
+            source=row,
+            revision=agent.revision,
+            details={"context_window": agent.context_window, "context_window_pinned": agent.context_window_pinned},
+        ),
+        _part("tool_rules", agent.id, "tool rules", _canonical(agent.tool_rules), source=row, revision=agent.revision),
+    ]
+    parts += [
+        _part(
+            "block",
+            block.id,
+            block.label,
+            block.value,
+            source=f"blocks/{block.id}",
+            revision=block.revision,
+            details={"limit": block.limit, "read_only": block.read_only, "hidden": block.hidden},
+        )
+        for block in state.blocks
+    ]
+    parts += [
+        _part("tool", tool.id, tool.name, _canonical(tool.json_schema), source=f"tools/{tool.id}")
+        for tool in state.tools
+    ]
+    parts += [
+        _part("identity", identity.id, identity.name, _canonical(identity), source=f"identities/{identity.id}")
+        for identity in state.identities
+    ]
+    parts += [_part("secret", secret.id, secret.key, None, source=f"secrets/{agent.id}") for secret in state.secrets]
+    return parts
+
+
+def _conversation_parts(tx: Transaction, conversation: Conversation, window: tuple[Message, ...]) -> list[ManifestPart]:
+    source = f"conversations/{conversation.id}"
+    label = "default" if conversation.is_default else conversation.id
+    content = "\n".join(_canonical(message.parts) for message in window)
+    parts = [
+        _part(
+            "window",
+            conversation.id,
+            label,
+            content,
+            source=source,
+            revision=conversation.next_position,
+            details={
+                "messages": len(window),
+                "first_message_id": window[0].id if window else None,
+                "last_message_id": window[-1].id if window else None,
+                "summary_message_id": conversation.summary_message_id,
+                "stored_messages": messages.count(tx, conversation.agent_id, conversation.id),
+            },
+        )
+    ]
+    compiled = conversation.compiled
+    if compiled:
+        parts.append(
+            _part(
+                "compiled_prompt",
+                compiled.hash,
+                label,
+                texts.get(tx, compiled.hash),
+                source=f"texts/{compiled.hash}",
+                revision=compiled.memory_revision,
+                details={
+                    "system_hash": compiled.system_hash,
+                    "inputs_hash": compiled.inputs_hash,
+                    "compiled_at": compiled.facts.compiled_at.isoformat(),
+                },
+            )
+        )
+    return parts
+
+
+def _all_conversations(tx: Transaction, state: AgentState) -> list[Conversation]:
+    return conversations.of_agent(tx, state.agent.id)
+
+
+async def manifest(runtime: Runtime, agent_id: str) -> Manifest:
+    """Return every part of the agent as it stands in the store, in one snapshot. Raises ``NotFound``."""
+    now = utc_now()
+
+    def read(tx: Transaction) -> Manifest:
+        state = agents.state(tx, agent_id)
+        parts = _agent_parts(state)
+        for conversation in _all_conversations(tx, state):
+            parts += _conversation_parts(tx, conversation, conversations.window(tx, conversation))
+        model = conversation_model(runtime.models, state, state.conversation)
+        current = current_prompt(tx, state, state.conversation, model, now)
+        sections = compile_prompt(prompt_inputs(state, state.conversation, model, current.compiled.facts)).sections
+        return Manifest(
+            agent_id=agent_id,
+            name=state.agent.name,
+            store=runtime.db.location,
+            read_at=now,
+            parts=tuple(parts),
+            sections=sections,
+            stale=not current.fresh,
+        )
+
+    return await runtime.db.read(read)
+
+
+def _diff(stored: str, fresh: str) -> str:
+    lines = unified_diff(stored.splitlines(), fresh.splitlines(), "stored", "compiled afresh", lineterm="", n=1)
+    return "\n".join(list(lines)[:_DIFF_LINES])
+
+
+def _prompt_differences(
+    tx: Transaction, runtime: Runtime, state: AgentState, conversation: Conversation
+) -> list[Difference]:
+    where = f"compiled prompt of conversation {conversation.id}"
+    compiled = conversation.compiled
+    if compiled is None:
+        return [Difference(part=where, what="It was never compiled; the next run compiles it.")]
+    stored = texts.get(tx, compiled.hash)
+    if hashlib.sha256(stored.encode()).hexdigest() != compiled.hash:
+        return [Difference(part=where, what=f"The stored text does not have the hash {compiled.hash} that names it.")]
+    model = conversation_model(runtime.models, state, conversation)
+    fresh = compile_prompt(prompt_inputs(state, conversation, model, compiled.facts))
+    if fresh.text == stored:
+        return []
+    causes = [
+        name
+        for name, then, now in (
+            ("the system text", compiled.system_hash, fresh.system_hash),
+            ("memory", compiled.memory_revision, fresh.memory_revision),
+            ("tool rules, type, model or timezone", compiled.inputs_hash, fresh.inputs_hash),
+        )
+        if then != now
+    ]
+    what = (
+        f"Since it was compiled, {' and '.join(causes)} changed; the next run compiles it anew."
+        if causes
+        else "A fresh compile of the same inputs gives other bytes."
+    )
+    return [Difference(part=where, what=what, diff=_diff(stored, fresh.text))]
+
+
+def _window_differences(window: tuple[Message, ...], conversation: Conversation) -> list[Difference]:
+    return [
+        Difference(
+            part=f"window of conversation {conversation.id}",
+            what=f"Message {broken.message.id} has calls without a return: {', '.join(c.id for c in broken.calls)}. "
+            f"The next run closes them.",
+        )
+        for broken in unanswered(window)
+    ]
+
+
+async def verify(runtime: Runtime, agent_id: str) -> Verification:
+    """Compile every conversation's prompt afresh, compare it with what is stored, and say what differs.
+
+    Raises ``NotFound``.
+    """
+
+    def read(tx: Transaction) -> Verification:
+        state = agents.state(tx, agent_id)
+        found: list[Difference] = []
+        for conversation in _all_conversations(tx, state):
+            found += _prompt_differences(tx, runtime, state, conversation)
+            found += _window_differences(conversations.window(tx, conversation), conversation)
+        return Verification(ok=not found, differences=tuple(found))
+
+    return await runtime.db.read(read)

@@ -1,0 +1,61 @@
+"""Memory tools of a step: pure edits, made inside the checkpoint on the blocks as they are then (I2, I8)."""
+
+from datetime import datetime
+
+import msgspec
+
+from eunoe.memory.tools import Changed, Created, MemoryEdit, edit
+from eunoe.runtime.blocks import create_block, update_block
+from eunoe.runtime.turn import Turn
+from eunoe.state.errors import EunoeError, InvalidInput
+from eunoe.state.messages import ToolCallPart
+from eunoe.store import blocks
+from eunoe.store.database import Transaction
+from eunoe.tools.protocol import ToolResult
+
+
+def parse_arguments(call: ToolCallPart) -> dict[str, object]:
+    """Return a call's arguments. Raises ``InvalidInput`` when they are no JSON object: nothing is guessed."""
+    try:
+        return msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
+    except msgspec.DecodeError as error:
+        raise InvalidInput(
+            f"The arguments of {call.name} are not a JSON object ({error}). Call it again with valid JSON."
+        ) from None
+
+
+def error_result(name: str, error: EunoeError) -> ToolResult:
+    """Return a failed call as the model reads it."""
+    return ToolResult(
+        content=error.message,
+        status="error",
+        stderr=(f"Error executing function {name}: {type(error).__name__}: {error.message}"[:1000],),
+    )
+
+
+def _apply(tx: Transaction, turn: Turn, made: MemoryEdit, now: datetime) -> None:
+    agent_id = turn.state.agent.id
+    actor = f"agent:{agent_id}"
+    for change in made.changes:
+        if isinstance(change, Created):
+            block = create_block(tx, change.spec, now=now, actor=actor, run_id=turn.run.id)
+            blocks.attach(tx, agent_id, block.id)
+        elif isinstance(change, Changed):
+            update_block(tx, change.block_id, change.changes, actor=actor, run_id=turn.run.id, now=now)
+        else:
+            blocks.detach(tx, agent_id, change.block_id)
+
+
+def run_memory_call(tx: Transaction, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
+    """Run one memory tool. A call that fails changes nothing and is told to the model as an error."""
+    tx.execute("SAVEPOINT memory_call")
+    try:
+        made = edit(call.name, parse_arguments(call), blocks.of_agent(tx, turn.state.agent.id))
+        _apply(tx, turn, made, now)
+    except EunoeError as error:
+        tx.execute("ROLLBACK TO memory_call")
+        result = error_result(call.name, error)
+    else:
+        result = ToolResult(content=made.content)
+    tx.execute("RELEASE memory_call")
+    return result

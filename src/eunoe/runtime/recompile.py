@@ -1,0 +1,45 @@
+"""Compiling a conversation's prompt by call, and reading the one that its next request carries."""
+
+from eunoe.runtime.prompts import conversation_model, current_prompt, refresh_prompt, system_message
+from eunoe.runtime.runtime import Runtime, utc_now
+from eunoe.runtime.turn import find_conversation
+from eunoe.state.messages import Message
+from eunoe.store import agents
+from eunoe.store.database import Transaction
+
+
+async def recompile(
+    runtime: Runtime,
+    agent_id: str,
+    conversation_id: str | None = None,
+    *,
+    update_timestamp: bool = False,
+    dry_run: bool = False,
+) -> str:
+    """Compile the prompt afresh and return its text; store it unless ``dry_run``.
+
+    ``update_timestamp`` records the time and counts of the metadata section anew. Raises ``NotFound``.
+    """
+    now = utc_now()
+
+    def compile_it(tx: Transaction) -> str:
+        state = agents.state(tx, agent_id)
+        conversation = find_conversation(tx, state, conversation_id)
+        model = conversation_model(runtime.models, state, conversation)
+        make = current_prompt if dry_run else refresh_prompt
+        return make(tx, state, conversation, model, now, renew_facts=update_timestamp).text
+
+    return await (runtime.db.read if dry_run else runtime.db.write)(compile_it)
+
+
+async def read_system_message(runtime: Runtime, agent_id: str, conversation_id: str | None = None) -> Message:
+    """Return the system message of a conversation as its next request would carry it. Stores nothing."""
+    now = utc_now()
+
+    def read(tx: Transaction) -> Message:
+        state = agents.state(tx, agent_id)
+        conversation = find_conversation(tx, state, conversation_id)
+        model = conversation_model(runtime.models, state, conversation)
+        return system_message(tx, state, conversation, model, now)
+
+    return await runtime.db.read(read)

@@ -1,0 +1,93 @@
+"""The request of a step: built from a turn, recorded in content-addressed parts, and built again from them."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, structs
+
+from eunoe.models.protocol import ModelRequest, Payload
+from eunoe.runtime.turn import Turn
+from eunoe.state.messages import Message
+from eunoe.state.runs import StepRequest
+from eunoe.state.tools import Tool, ToolSchema
+
+_EMPTY_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
+
+
+class RecordedRequest(Struct, frozen=True, kw_only=True):
+    """A step's request as it is stored: references, and the texts that they address."""
+
+    request: StepRequest
+    texts: tuple[str, ...]
+
+
+def schema_of(tool: Tool) -> ToolSchema:
+    """Return what a model is told of a stored tool."""
+    schema = tool.json_schema
+    return ToolSchema(
+        name=tool.name,
+        description=schema.get("description") or tool.description or "",
+        parameters=schema.get("parameters") or _EMPTY_PARAMETERS,
+    )
+
+
+def offered_tools(turn: Turn) -> tuple[ToolSchema, ...]:
+    """Return the tools that the model is offered: the agent's, then the client's, which win over the same name."""
+    client = {tool.name for tool in turn.request.client_tools}
+    own = tuple(schema_of(tool) for tool in turn.state.tools if tool.name not in client)
+    return own + turn.request.client_tools
+
+
+def turn_request(turn: Turn) -> ModelRequest:
+    """Return the next request of a turn."""
+    settings = {**turn.state.agent.model_settings, **(turn.conversation.model_settings or {})}
+    if turn.state.agent.response_format and "response_format" not in settings:
+        settings["response_format"] = turn.state.agent.response_format
+    return ModelRequest(
+        model=turn.model,
+        system=turn.system,
+        messages=tuple(turn.messages),
+        tools=offered_tools(turn),
+        settings=settings,
+        parallel_tool_calls=settings.get("parallel_tool_calls") is not False,
+    )
+
+
+def text_hash(text: str) -> str:
+    """Return the address of a stored text: SHA-256 of its UTF-8 bytes, in hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def record_request(turn: Turn, request: ModelRequest, payload: Payload) -> RecordedRequest:
+    """Return what must be stored so that exactly these bytes can be built again."""
+    tools = msgspec.json.encode(request.tools).decode()
+    options = msgspec.json.encode(structs.replace(request, system="", messages=(), tools=())).decode()
+    summary = request.messages[0] if request.messages and request.messages[0].role == "summary" else None
+    tail = request.messages[1:] if summary else request.messages
+    return RecordedRequest(
+        request=StepRequest(
+            dialect=turn.model.dialect,
+            url=payload.url,
+            system_hash=text_hash(request.system),
+            tools_hash=text_hash(tools),
+            options_hash=text_hash(options),
+            summary_message_id=summary.id if summary else None,
+            from_position=tail[0].position if tail else 0,
+            to_position=tail[-1].position if tail else 0,
+            to_seq=max((message.seq for message in request.messages), default=0),
+            payload_hash=hashlib.sha256(payload.body).hexdigest(),
+        ),
+        texts=(request.system, tools, options),
+    )
+
+
+def rebuild_request(system: str, tools: str, options: str, messages: Sequence[Message]) -> ModelRequest:
+    """Build a recorded request again from its stored texts and its messages."""
+    return structs.replace(
+        msgspec.json.decode(options, type=ModelRequest),
+        system=system,
+        tools=msgspec.json.decode(tools, type=tuple[ToolSchema, ...]),
+        messages=tuple(messages),
+    )

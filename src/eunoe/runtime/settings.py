@@ -1,0 +1,62 @@
+"""What can be set, and from where."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from eunoe.state.errors import InvalidInput
+
+DEFAULT_HOME: Final = "~/.eunoe"
+DATABASE_NAME: Final = "eunoe.db"
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The settings of one opening of a store.
+
+    ``home`` is the folder of the store. ``environment`` is where providers' addresses and keys are read from; it is
+    never printed. ``busy_wait`` is how long, in seconds, a request with ``on_busy="wait"`` waits for the run before it.
+    ``shutdown_wait`` is how long, in seconds, running turns may go on after the store was asked to close.
+    """
+
+    home: Path
+    environment: Mapping[str, str] = {}
+    busy_wait: float = 120.0
+    shutdown_wait: float = 5.0
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file."""
+        return self.home / DATABASE_NAME
+
+    def __repr__(self) -> str:
+        """Leave the environment out: it holds keys (I14)."""
+        return f"Settings(home={str(self.home)!r})"
+
+
+def settings_from(environment: Mapping[str, str], home: str | Path | None = None) -> Settings:
+    """Read settings: ``home`` if given, else ``EUNOE_HOME``, else ``~/.eunoe``.
+
+    Raises ``InvalidInput`` when a number does not parse.
+    """
+
+    def seconds(name: str, default: float) -> float:
+        text = environment.get(name)
+        if text is None or text == "":
+            return default
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value <= 86_400:
+            raise InvalidInput(f"{name} must be a number of seconds from 0 to 86400, not {text!r}.", field=name)
+        return value
+
+    folder = Path(home or environment.get("EUNOE_HOME") or DEFAULT_HOME).expanduser().absolute()
+    return Settings(
+        home=folder,
+        environment=environment,
+        busy_wait=seconds("EUNOE_BUSY_WAIT", 120.0),
+        shutdown_wait=seconds("EUNOE_SHUTDOWN_WAIT", 5.0),
+    )
