@@ -1,0 +1,219 @@
+"""Conversations: their windows, their compiled prompts, and the leases that runs hold on them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from msgspec import structs
+
+from eunoe.state.conversations import Compiled, Conversation
+from eunoe.state.errors import LeaseLost, NotFound
+from eunoe.state.messages import Message
+from eunoe.store import messages
+from eunoe.store.database import Transaction
+from eunoe.store.paging import Page, Where, page_rows, place_in
+from eunoe.store.presence import require_agent
+from eunoe.store.rows import Shape, marks, micros, to_json
+
+_CONVERSATIONS: Final = Shape(Conversation, "conversations")
+
+# These are written by their own functions only, so that an update from an older reading cannot undo them.
+_KEPT_APART: Final = (
+    "next_position",
+    "last_message_at",
+    "fence",
+    "lease_run_id",
+    "lease_owner",
+    "lease_expires_at",
+    "created_at",
+)
+
+_SORT_KEYS: Final = {
+    "created_at": "conversations.created_at",
+    "last_message_at": "COALESCE(conversations.last_message_at, 0)",
+    "last_run_completion": (
+        "COALESCE((SELECT MAX(r.completed_at) FROM runs r WHERE r.conversation_id = conversations.id), 0)"
+    ),
+}
+
+
+class ConversationQuery(Page, frozen=True, kw_only=True):
+    """Which conversations are wanted. ``summary_search`` must occur in the summary, whatever the case of letters."""
+
+    order_by: Literal["created_at", "last_message_at", "last_run_completion"] = "created_at"
+    agent_id: str | None = None
+    summary_search: str | None = None
+    include_default: bool = False
+
+
+def insert(tx: Transaction, conversation: Conversation) -> None:
+    """Store a new conversation. Raises ``NotFound`` for its agent."""
+    require_agent(tx, conversation.agent_id)
+    tx.execute(_CONVERSATIONS.insert, _CONVERSATIONS.values(conversation))
+
+
+def fork(tx: Transaction, source_id: str, target: Conversation) -> Conversation:
+    """Store ``target`` as a new conversation with the source's messages and window, and return it.
+
+    The messages themselves are shared, at the same positions; no lease is taken over. Raises ``NotFound``.
+    """
+    source = get(tx, source_id)
+    made = structs.replace(
+        target,
+        window_from=source.window_from,
+        summary_message_id=source.summary_message_id,
+        next_position=source.next_position,
+        last_message_at=source.last_message_at,
+    )
+    insert(tx, made)
+    tx.execute(
+        "INSERT INTO conversation_messages (conversation_id, position, message_id) "
+        "SELECT ?, position, message_id FROM conversation_messages WHERE conversation_id = ?",
+        (made.id, source_id),
+    )
+    return made
+
+
+def get(tx: Transaction, conversation_id: str) -> Conversation:
+    """Return a conversation. Raises ``NotFound``."""
+    row = tx.row(f"{_CONVERSATIONS.select} WHERE id = ?", (conversation_id,))
+    if row is None:
+        raise NotFound("Conversation", conversation_id)
+    return _CONVERSATIONS.read(row)
+
+
+def default(tx: Transaction, agent_id: str) -> Conversation:
+    """Return the agent's default conversation. Raises ``NotFound`` for the agent."""
+    require_agent(tx, agent_id)
+    return defaults(tx, [agent_id])[agent_id]
+
+
+def defaults(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, Conversation]:
+    """Return the default conversation of each of these agents. Raises ``NotFound`` when one has none."""
+    if not agent_ids:
+        return {}
+    rows = tx.rows(f"{_CONVERSATIONS.select} WHERE is_default = 1 AND agent_id IN ({marks(agent_ids)})", agent_ids)
+    found = {conversation.agent_id: conversation for conversation in _CONVERSATIONS.all(rows)}
+    for agent_id in agent_ids:
+        if agent_id not in found:
+            raise NotFound("Conversation", "default", f"Agent {agent_id} has no default conversation")
+    return found
+
+
+def page(tx: Transaction, query: ConversationQuery) -> list[Conversation]:
+    """Return a page of conversations. Raises ``NotFound`` for an unknown cursor."""
+    where = Where()
+    where.equals("conversations.agent_id", query.agent_id)
+    where.contains(tx, "conversations.summary", query.summary_search)
+    if not query.include_default:
+        where.add("conversations.is_default = 0")
+    key = _SORT_KEYS[query.order_by]
+    rows = page_rows(
+        tx,
+        _CONVERSATIONS.select,
+        where,
+        query,
+        key=key,
+        id_column="conversations.id",
+        place_of=place_in(tx, "conversations", key, "Conversation"),
+    )
+    return _CONVERSATIONS.all(rows)
+
+
+def update(tx: Transaction, conversation: Conversation, now: datetime) -> Conversation:
+    """Store a changed conversation and return it as it is then. Raises ``NotFound``.
+
+    The lease, ``next_position`` and ``last_message_at`` stay as stored; they have functions of their own.
+    """
+    stored = get(tx, conversation.id)
+    kept = {name: getattr(stored, name) for name in _KEPT_APART}
+    changed = structs.replace(conversation, **kept, updated_at=now)
+    tx.execute(_CONVERSATIONS.update, [*_CONVERSATIONS.values(changed), conversation.id])
+    return changed
+
+
+def set_compiled(tx: Transaction, conversation_id: str, compiled: Compiled | None) -> None:
+    """Record what the conversation's system message was made from (I5). Raises ``NotFound``."""
+    text = None if compiled is None else to_json(compiled)
+    if tx.execute("UPDATE conversations SET compiled = ? WHERE id = ?", (text, conversation_id)) == 0:
+        raise NotFound("Conversation", conversation_id)
+
+
+def delete(tx: Transaction, conversation_id: str) -> None:
+    """Delete a conversation, and those of its messages that no other one has. Raises ``NotFound``."""
+    own = tx.rows("SELECT message_id FROM conversation_messages WHERE conversation_id = ?", (conversation_id,))
+    if tx.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,)) == 0:
+        raise NotFound("Conversation", conversation_id)
+    if own:
+        tx.execute_many(
+            "DELETE FROM messages WHERE id = ? AND NOT EXISTS "
+            "(SELECT 1 FROM conversation_messages cm WHERE cm.message_id = messages.id)",
+            own,
+        )
+
+
+def window(tx: Transaction, conversation: Conversation) -> tuple[Message, ...]:
+    """Return the conversation's window without the system message: the summary if there is one, then the tail.
+
+    Summaries are no part of the tail: the present one comes first, and it stands for the older ones too.
+    """
+    tail = messages.tail(tx, conversation.id, conversation.window_from)
+    if conversation.summary_message_id is None:
+        return tail
+    return (messages.get(tx, conversation.summary_message_id, conversation_id=conversation.id), *tail)
+
+
+def take_lease(
+    tx: Transaction, conversation_id: str, *, run_id: str, owner: str, now: datetime, expires_at: datetime
+) -> int:
+    """Give the lease to a run, whoever holds it, and return the new fencing number (I11). Raises ``NotFound``.
+
+    Whether the lease may be taken is for the caller to decide, in the same transaction.
+    """
+    changed = tx.execute(
+        "UPDATE conversations SET fence = fence + 1, lease_run_id = ?, lease_owner = ?, lease_expires_at = ?, "
+        "updated_at = ? WHERE id = ?",
+        (run_id, owner, micros(expires_at), micros(now), conversation_id),
+    )
+    if changed == 0:
+        raise NotFound("Conversation", conversation_id)
+    return _fence(tx, conversation_id)
+
+
+def renew_lease(tx: Transaction, conversation_id: str, fence: int, expires_at: datetime) -> None:
+    """Let the lease with this fencing number last longer. Raises ``NotFound`` and ``LeaseLost``."""
+    hold(tx, conversation_id, fence)
+    tx.execute(
+        "UPDATE conversations SET lease_expires_at = ? WHERE id = ? AND fence = ?",
+        (micros(expires_at), conversation_id, fence),
+    )
+
+
+def hold(tx: Transaction, conversation_id: str, fence: int) -> None:
+    """Make sure that the lease with this fencing number still holds. Raises ``NotFound`` and ``LeaseLost``."""
+    current = _fence(tx, conversation_id)
+    if current != fence:
+        raise LeaseLost(
+            f"This run no longer holds conversation {conversation_id}: another run took over (fence {current}, "
+            f"this run's is {fence}). Nothing of this step was stored.",
+            conversation_id=conversation_id,
+            fence=fence,
+            current_fence=current,
+        )
+
+
+def release_lease(tx: Transaction, conversation_id: str, fence: int) -> bool:
+    """Give the lease back, and say whether this fencing number still held it."""
+    changed = tx.execute(
+        "UPDATE conversations SET lease_run_id = NULL, lease_owner = NULL, lease_expires_at = NULL "
+        "WHERE id = ? AND fence = ? AND lease_run_id IS NOT NULL",
+        (conversation_id, fence),
+    )
+    return changed == 1
+
+
+def _fence(tx: Transaction, conversation_id: str) -> int:
+    row = tx.row("SELECT fence FROM conversations WHERE id = ?", (conversation_id,))
+    if row is None:
+        raise NotFound("Conversation", conversation_id)
+    return row[0]

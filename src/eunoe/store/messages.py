@@ -1,0 +1,220 @@
+"""Messages: append-only, and in the conversations that have them by position."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import structs
+
+from eunoe.state.errors import Conflict, NotFound
+from eunoe.state.messages import POSITION_STEP, Message, Role
+from eunoe.store import full_text
+from eunoe.store.database import Row, Transaction
+from eunoe.store.paging import Order, Page, Where, page_rows
+from eunoe.store.rows import Shape, marks, micros
+
+_MESSAGES: Final = Shape(Message, "messages", apart=("seq", "position"))
+
+_PLACE: Final = "INSERT INTO conversation_messages (conversation_id, position, message_id) VALUES (?, ?, ?)"
+
+
+class MessageQuery(Page, frozen=True, kw_only=True):
+    """Which messages are wanted. With ``conversation_id`` they are sorted by position, else by ``seq``."""
+
+    limit: int | None = 100
+    order: Order = "desc"
+    agent_id: str | None = None
+    conversation_id: str | None = None
+    roles: tuple[Role, ...] | None = None
+    run_id: str | None = None
+    step_id: str | None = None
+
+
+def append(tx: Transaction, conversation_id: str, messages: Sequence[Message], now: datetime) -> tuple[Message, ...]:
+    """Add new messages at the end of a conversation and return them with ``seq`` and ``position``.
+
+    Raises ``NotFound`` for the conversation.
+    """
+    first = _next_position(tx, conversation_id)
+    if not messages:
+        return ()
+    placed = [
+        structs.replace(message, position=first + index * POSITION_STEP) for index, message in enumerate(messages)
+    ]
+    tx.execute(
+        "UPDATE conversations SET next_position = ?, last_message_at = ? WHERE id = ?",
+        (first + len(placed) * POSITION_STEP, micros(now), conversation_id),
+    )
+    return _store(tx, conversation_id, placed)
+
+
+def insert_after(tx: Transaction, conversation_id: str, message: Message, after_position: int) -> Message:
+    """Add a new message between a position and the next one, to heal a history (I3), and return it as stored.
+
+    After the last message it goes to the end. Raises ``NotFound`` for the conversation, and ``Conflict`` when there is
+    no place left between the two.
+    """
+    next_position = _next_position(tx, conversation_id)
+    row = tx.row(
+        "SELECT MIN(position) FROM conversation_messages WHERE conversation_id = ? AND position > ?",
+        (conversation_id, after_position),
+    )
+    following: int | None = row[0] if row is not None else None
+    if following is None:
+        position = next_position
+        tx.execute(
+            "UPDATE conversations SET next_position = ? WHERE id = ?", (position + POSITION_STEP, conversation_id)
+        )
+    elif following - after_position < 2:
+        raise Conflict(
+            f"Conversation {conversation_id} has no place left for a message between the positions {after_position} "
+            f"and {following}. Fork the conversation from an earlier message, or start a new one.",
+            conversation_id=conversation_id,
+            position=after_position,
+        )
+    else:
+        position = (after_position + following) // 2
+    return _store(tx, conversation_id, [structs.replace(message, position=position)])[0]
+
+
+def get(tx: Transaction, message_id: str, *, conversation_id: str | None = None) -> Message:
+    """Return a message, with its position in that conversation, or else in the one that it was written in.
+
+    Raises ``NotFound``.
+    """
+    wanted = "?" if conversation_id is not None else "messages.conversation_id"
+    params = [conversation_id, message_id] if conversation_id is not None else [message_id]
+    row = tx.row(
+        f"SELECT {_MESSAGES.columns}, messages.seq, COALESCE(cm.position, 0) FROM messages "
+        f"LEFT JOIN conversation_messages cm ON cm.message_id = messages.id AND cm.conversation_id = {wanted} "
+        f"WHERE messages.id = ?",
+        params,
+    )
+    if row is None:
+        raise NotFound("Message", message_id)
+    return _read(row)
+
+
+def tail(tx: Transaction, conversation_id: str, window_from: int) -> tuple[Message, ...]:
+    """Return a conversation's messages from a position on, without summaries."""
+    rows = tx.rows(
+        f"SELECT {_MESSAGES.columns}, messages.seq, cm.position FROM conversation_messages cm "
+        f"JOIN messages ON messages.id = cm.message_id "
+        f"WHERE cm.conversation_id = ? AND cm.position >= ? AND messages.role <> 'summary' ORDER BY cm.position",
+        (conversation_id, window_from),
+    )
+    return tuple(_read(row) for row in rows)
+
+
+def page(tx: Transaction, query: MessageQuery) -> list[Message]:
+    """Return a page of messages. Raises ``NotFound`` for a cursor that is not a message of this list's."""
+    if query.conversation_id is not None:
+        source = "conversation_messages cm JOIN messages ON messages.id = cm.message_id"
+        key = "cm.position"
+    else:
+        source = (
+            "messages LEFT JOIN conversation_messages cm "
+            "ON cm.message_id = messages.id AND cm.conversation_id = messages.conversation_id"
+        )
+        key = "messages.seq"
+    scope = _scope(query.agent_id, query.conversation_id)
+
+    def place_of(cursor: str) -> Sequence[Any]:
+        sql = f"SELECT {key}, messages.id FROM {source} WHERE {' AND '.join([*scope.clauses, 'messages.id = ?'])}"
+        found = tx.row(sql, [*scope.params, cursor])
+        if found is None:
+            agent = "" if query.agent_id is None else f" for agent '{query.agent_id}'"
+            raise NotFound("Message", cursor, f"No message found with id '{cursor}'{agent}.")
+        return found
+
+    where = _scope(query.agent_id, query.conversation_id)
+    where.one_of("messages.role", query.roles)
+    where.equals("messages.run_id", query.run_id)
+    where.equals("messages.step_id", query.step_id)
+    select = f"SELECT {_MESSAGES.columns}, messages.seq, COALESCE(cm.position, 0) FROM {source}"
+    rows = page_rows(tx, select, where, query, key=key, id_column="messages.id", place_of=place_of)
+    return [_read(row) for row in rows]
+
+
+def count(tx: Transaction, agent_id: str, conversation_id: str | None = None) -> int:
+    """Return how many messages an agent has, or one of its conversations."""
+    where = _scope(agent_id, conversation_id)
+    source = "messages"
+    if conversation_id is not None:
+        source = "conversation_messages cm JOIN messages ON messages.id = cm.message_id"
+    row = tx.row(f"SELECT COUNT(*) FROM {source}{where.sql()}", where.params)
+    return row[0] if row is not None else 0
+
+
+def search(
+    tx: Transaction,
+    agent_id: str,
+    query: str | None,
+    *,
+    roles: Sequence[Role] | None = None,
+    limit: int = 50,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[Message]:
+    """Return an agent's messages that contain every word of the query, newest first, in all its conversations.
+
+    Without a query (or with a blank one) every message matches. ``start`` and ``end`` bound the time of creation,
+    both included.
+    """
+    where = _scope(agent_id, None)
+    source = (
+        "messages LEFT JOIN conversation_messages cm "
+        "ON cm.message_id = messages.id AND cm.conversation_id = messages.conversation_id"
+    )
+    if query is not None and query.strip():
+        source += " JOIN message_search ON message_search.rowid = messages.seq"
+        full_text.want(tx, where, query)
+    where.one_of("messages.role", roles)
+    if start is not None:
+        where.add("messages.created_at >= ?", micros(start))
+    if end is not None:
+        where.add("messages.created_at <= ?", micros(end))
+    rows = tx.rows(
+        f"SELECT {_MESSAGES.columns}, messages.seq, COALESCE(cm.position, 0) FROM {source}{where.sql()} "
+        f"ORDER BY messages.seq DESC LIMIT ?",
+        [*where.params, limit],
+    )
+    return [_read(row) for row in rows]
+
+
+def delete_all(tx: Transaction, agent_id: str) -> None:
+    """Delete every message of an agent; its conversations stay, empty, and positions go on growing."""
+    tx.execute("DELETE FROM messages WHERE agent_id = ?", (agent_id,))
+    tx.execute(
+        "UPDATE conversations SET window_from = next_position, summary_message_id = NULL, last_message_at = NULL "
+        "WHERE agent_id = ?",
+        (agent_id,),
+    )
+
+
+def _next_position(tx: Transaction, conversation_id: str) -> int:
+    row = tx.row("SELECT next_position FROM conversations WHERE id = ?", (conversation_id,))
+    if row is None:
+        raise NotFound("Conversation", conversation_id)
+    return row[0]
+
+
+def _store(tx: Transaction, conversation_id: str, placed: Sequence[Message]) -> tuple[Message, ...]:
+    tx.execute_many(_MESSAGES.insert, [_MESSAGES.values(message) for message in placed])
+    tx.execute_many(_PLACE, [(conversation_id, message.position, message.id) for message in placed])
+    ids = [message.id for message in placed]
+    numbers: dict[str, int] = dict(tx.rows(f"SELECT id, seq FROM messages WHERE id IN ({marks(ids)})", ids))
+    stored = tuple(structs.replace(message, seq=numbers[message.id]) for message in placed)
+    full_text.add(tx, stored)
+    return stored
+
+
+def _scope(agent_id: str | None, conversation_id: str | None) -> Where:
+    where = Where()
+    where.equals("messages.agent_id", agent_id)
+    where.equals("cm.conversation_id", conversation_id)
+    return where
+
+
+def _read(row: Row) -> Message:
+    return _MESSAGES.read(row, seq=row[-2], position=row[-1])

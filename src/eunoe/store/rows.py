@@ -1,0 +1,108 @@
+"""How a state type is written as a row, and read back.
+
+Each field has a column of its name. Times become microseconds since the epoch (UTC), truth values 0 and 1, text and
+numbers themselves, and everything else JSON text.
+"""
+
+import types
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from eunoe.store.database import Row
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+def micros(moment: datetime) -> int:
+    """Return microseconds since the epoch. Raises ``ValueError`` for a time without an offset."""
+    if moment.tzinfo is None:
+        raise ValueError(f"The time {moment.isoformat()} has no offset from UTC, so it names no moment.")
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment(value: int) -> datetime:
+    """Return the time (UTC) of this many microseconds since the epoch."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+def to_json(value: Any) -> str:
+    """Return the JSON text of a value that msgspec can encode."""
+    return msgspec.json.encode(value).decode()
+
+
+def marks(values: Collection[Any]) -> str:
+    """Return the placeholders of an SQL list, one for each value."""
+    return ", ".join("?" * len(values))
+
+
+class Shape(Generic[S]):
+    """The mapping between a state type and its table.
+
+    ``renamed`` gives the column of a field whose name SQL reserves. Fields named in ``apart`` have no column here: who
+    reads gives them to ``read``.
+    """
+
+    def __init__(
+        self, kind: type[S], table: str, *, renamed: Mapping[str, str] | None = None, apart: Collection[str] = ()
+    ) -> None:
+        hints = get_type_hints(kind)
+        fields = [name for name in kind.__struct_fields__ if name not in apart]
+        codecs = [_codec(hints[name]) for name in fields]
+        self._kind = kind
+        self._fields = fields
+        self._writers = [writer for writer, _ in codecs]
+        self._readers = [reader for _, reader in codecs]
+        self.table: Final = table
+        self.names: Final = tuple((renamed or {}).get(name, name) for name in fields)
+        self.width: Final = len(fields)
+        self.columns: Final = ", ".join(f"{table}.{name}" for name in self.names)
+        self.select: Final = f"SELECT {self.columns} FROM {table}"
+        self.insert: Final = f"INSERT INTO {table} ({', '.join(self.names)}) VALUES ({marks(fields)})"
+        self.update: Final = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in self.names)} WHERE id = ?"
+
+    def values(self, thing: S) -> list[Any]:
+        """Return the parameters for ``insert``, or the first ones for ``update``."""
+        return [
+            write(getattr(thing, name)) if write is not None else getattr(thing, name)
+            for name, write in zip(self._fields, self._writers, strict=True)
+        ]
+
+    def read(self, row: Row, **apart: Any) -> S:
+        """Return the object of a row that begins with ``columns``."""
+        return self._kind(
+            **{
+                name: read(value) if read is not None and value is not None else value
+                for name, read, value in zip(self._fields, self._readers, row, strict=False)
+            },
+            **apart,
+        )
+
+    def all(self, rows: Sequence[Row]) -> list[S]:
+        """Return the objects of such rows."""
+        return [self.read(row) for row in rows]
+
+
+_Convert = Callable[[Any], Any] | None
+
+
+def _codec(hint: Any) -> tuple[_Convert, _Convert]:
+    """Return what writes and what reads values of this type; ``None`` where they stay as they are."""
+    members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    present = [member for member in members if member is not type(None)]
+    if present == [datetime]:
+        return _unless_none(micros), moment
+    if present == [bool]:
+        return _unless_none(int), bool
+    if len(present) == 1 and (present[0] in (str, int, float) or get_origin(present[0]) is Literal):
+        return None, None
+    return _unless_none(to_json), msgspec.json.Decoder(hint).decode
+
+
+def _unless_none(write: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else write(value)

@@ -1,0 +1,77 @@
+"""Runs."""
+
+from typing import Final
+
+from eunoe.state.errors import NotFound
+from eunoe.state.runs import Run
+from eunoe.store.database import Transaction
+from eunoe.store.paging import Page, Where, page_rows, place_in
+from eunoe.store.rows import Shape
+
+_RUNS: Final = Shape(Run, "runs")
+
+_UNFINISHED: Final = "runs.status IN ('created', 'running')"
+
+
+class RunQuery(Page, frozen=True, kw_only=True):
+    """Which runs are wanted. ``active`` wants those that have not ended."""
+
+    limit: int | None = 100
+    agent_id: str | None = None
+    statuses: tuple[str, ...] | None = None
+    background: bool | None = None
+    stop_reason: str | None = None
+    conversation_id: str | None = None
+    active: bool = False
+
+
+def insert(tx: Transaction, run: Run) -> None:
+    """Store a new run."""
+    tx.execute(_RUNS.insert, _RUNS.values(run))
+
+
+def update(tx: Transaction, run: Run) -> None:
+    """Store a changed run. Raises ``NotFound``."""
+    if tx.execute(_RUNS.update, [*_RUNS.values(run), run.id]) == 0:
+        raise NotFound("Run", run.id)
+
+
+def delete(tx: Transaction, run_id: str) -> None:
+    """Delete a run with its steps and events; its messages stay. Raises ``NotFound``."""
+    if tx.execute("DELETE FROM runs WHERE id = ?", (run_id,)) == 0:
+        raise NotFound("Run", run_id)
+
+
+def get(tx: Transaction, run_id: str) -> Run:
+    """Return a run. Raises ``NotFound``."""
+    row = tx.row(f"{_RUNS.select} WHERE id = ?", (run_id,))
+    if row is None:
+        raise NotFound("Run", run_id)
+    return _RUNS.read(row)
+
+
+def unfinished(tx: Transaction) -> list[Run]:
+    """Return every run that has not ended, oldest first: what a new process has to look after."""
+    return _RUNS.all(tx.rows(f"{_RUNS.select} WHERE {_UNFINISHED} ORDER BY created_at, id"))
+
+
+def page(tx: Transaction, query: RunQuery) -> list[Run]:
+    """Return a page of runs by creation time. Raises ``NotFound`` for an unknown cursor."""
+    where = Where()
+    where.equals("runs.agent_id", query.agent_id)
+    where.one_of("runs.status", query.statuses)
+    where.equals("runs.background", None if query.background is None else int(query.background))
+    where.equals("runs.stop_reason", query.stop_reason)
+    where.equals("runs.conversation_id", query.conversation_id)
+    if query.active:
+        where.add(_UNFINISHED)
+    rows = page_rows(
+        tx,
+        _RUNS.select,
+        where,
+        query,
+        key="runs.created_at",
+        id_column="runs.id",
+        place_of=place_in(tx, "runs", "runs.created_at", "Run"),
+    )
+    return _RUNS.all(rows)

@@ -1,0 +1,35 @@
+"""Tags of agents and of blocks, in the order in which they were given."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from eunoe.store.database import Transaction
+from eunoe.store.rows import marks
+
+Tagged = Literal["agent", "block"]
+
+_TABLES: Final[dict[Tagged, tuple[str, str]]] = {
+    "agent": ("agent_tags", "agent_id"),
+    "block": ("block_tags", "block_id"),
+}
+
+
+def of_many(tx: Transaction, kind: Tagged, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the tags of each of these objects that has some."""
+    if not ids:
+        return {}
+    table, owner = _TABLES[kind]
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for key, tag in tx.rows(f"SELECT {owner}, tag FROM {table} WHERE {owner} IN ({marks(ids)}) ORDER BY position", ids):
+        found[key].append(tag)
+    return {key: tuple(tags) for key, tags in found.items()}
+
+
+def put(tx: Transaction, kind: Tagged, key: str, tags: Iterable[str]) -> None:
+    """Give an object these tags in place of those that it has."""
+    table, owner = _TABLES[kind]
+    tx.execute(f"DELETE FROM {table} WHERE {owner} = ?", (key,))
+    rows = [(key, tag, position) for position, tag in enumerate(tags)]
+    if rows:
+        tx.execute_many(f"INSERT INTO {table} ({owner}, tag, position) VALUES (?, ?, ?)", rows)
