@@ -100,6 +100,13 @@ def defaults(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, Conversatio
     return found
 
 
+def of_agent(tx: Transaction, agent_id: str) -> list[Conversation]:
+    """Return all conversations of an agent, the default one first, then by creation time."""
+    return _CONVERSATIONS.all(
+        tx.rows(f"{_CONVERSATIONS.select} WHERE agent_id = ? ORDER BY is_default DESC, created_at, id", (agent_id,))
+    )
+
+
 def page(tx: Transaction, query: ConversationQuery) -> list[Conversation]:
     """Return a page of conversations. Raises ``NotFound`` for an unknown cursor."""
     where = Where()
@@ -118,6 +125,12 @@ def page(tx: Transaction, query: ConversationQuery) -> list[Conversation]:
         place_of=place_in(tx, "conversations", key, "Conversation"),
     )
     return _CONVERSATIONS.all(rows)
+
+
+def of_agent(tx: Transaction, agent_id: str) -> list[Conversation]:
+    """Return every conversation of an agent, the default one first, then by age."""
+    rows = tx.rows(f"{_CONVERSATIONS.select} WHERE agent_id = ? ORDER BY is_default DESC, created_at, id", (agent_id,))
+    return [_CONVERSATIONS.read(row) for row in rows]
 
 
 def update(tx: Transaction, conversation: Conversation, now: datetime) -> Conversation:
@@ -140,7 +153,7 @@ def set_compiled(tx: Transaction, conversation_id: str, compiled: Compiled | Non
 
 
 def delete(tx: Transaction, conversation_id: str) -> None:
-    """Delete a conversation, and those of its messages that no other one has. Raises ``NotFound``."""
+    """Delete a conversation with its runs, and those of its messages that no other one has. Raises ``NotFound``."""
     own = tx.rows("SELECT message_id FROM conversation_messages WHERE conversation_id = ?", (conversation_id,))
     if tx.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,)) == 0:
         raise NotFound("Conversation", conversation_id)
@@ -164,16 +177,17 @@ def window(tx: Transaction, conversation: Conversation) -> tuple[Message, ...]:
 
 
 def take_lease(
-    tx: Transaction, conversation_id: str, *, run_id: str, owner: str, now: datetime, expires_at: datetime
+    tx: Transaction, conversation_id: str, *, run_id: str, owner: str, now: datetime, expires_at: datetime | None
 ) -> int:
     """Give the lease to a run, whoever holds it, and return the new fencing number (I11). Raises ``NotFound``.
 
-    Whether the lease may be taken is for the caller to decide, in the same transaction.
+    Whether the lease may be taken is for the caller to decide, in the same transaction. Without ``expires_at`` it
+    lasts as long as its owner lives.
     """
     changed = tx.execute(
         "UPDATE conversations SET fence = fence + 1, lease_run_id = ?, lease_owner = ?, lease_expires_at = ?, "
         "updated_at = ? WHERE id = ?",
-        (run_id, owner, micros(expires_at), micros(now), conversation_id),
+        (run_id, owner, None if expires_at is None else micros(expires_at), micros(now), conversation_id),
     )
     if changed == 0:
         raise NotFound("Conversation", conversation_id)

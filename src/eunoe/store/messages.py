@@ -95,15 +95,33 @@ def get(tx: Transaction, message_id: str, *, conversation_id: str | None = None)
     return _read(row)
 
 
-def tail(tx: Transaction, conversation_id: str, window_from: int) -> tuple[Message, ...]:
-    """Return a conversation's messages from a position on, without summaries."""
+def tail(
+    tx: Transaction, conversation_id: str, from_position: int, to_position: int | None = None
+) -> tuple[Message, ...]:
+    """Return a conversation's messages from a position on (up to another, included), without summaries."""
+    where = Where()
+    where.equals("cm.conversation_id", conversation_id)
+    where.add("cm.position >= ?", from_position)
+    if to_position is not None:
+        where.add("cm.position <= ?", to_position)
+    where.add("messages.role <> 'summary'")
     rows = tx.rows(
         f"SELECT {_MESSAGES.columns}, messages.seq, cm.position FROM conversation_messages cm "
-        f"JOIN messages ON messages.id = cm.message_id "
-        f"WHERE cm.conversation_id = ? AND cm.position >= ? AND messages.role <> 'summary' ORDER BY cm.position",
-        (conversation_id, window_from),
+        f"JOIN messages ON messages.id = cm.message_id{where.sql()} ORDER BY cm.position",
+        where.params,
     )
     return tuple(_read(row) for row in rows)
+
+
+def span(
+    tx: Transaction, conversation_id: str, from_position: int, to_position: int, to_seq: int | None = None
+) -> list[Message]:
+    """Return a conversation's messages between two positions, both included, without summaries.
+
+    With ``to_seq``, only those that were stored by then (whose ``seq`` is not greater).
+    """
+    found = tail(tx, conversation_id, from_position, to_position)
+    return [message for message in found if to_seq is None or message.seq <= to_seq]
 
 
 def page(tx: Transaction, query: MessageQuery) -> list[Message]:

@@ -210,7 +210,7 @@ CREATE TABLE texts (
 CREATE TABLE runs (
   id TEXT PRIMARY KEY,
   agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
-  conversation_id TEXT NOT NULL,
+  conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
   created_at BIGINT NOT NULL,
   status TEXT NOT NULL,
   stop_reason TEXT,
@@ -230,7 +230,7 @@ CREATE TABLE steps (
   id TEXT PRIMARY KEY,
   run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
-  conversation_id TEXT NOT NULL,
+  conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
   ordinal INTEGER NOT NULL,
   created_at BIGINT NOT NULL,
   status TEXT NOT NULL,
@@ -247,6 +247,7 @@ CREATE TABLE steps (
   completed_at BIGINT
 );
 CREATE INDEX steps_by_run ON steps (run_id, ordinal);
+CREATE INDEX steps_by_conversation ON steps (conversation_id);
 CREATE INDEX steps_by_agent ON steps (agent_id, created_at, id);
 
 CREATE TABLE approvals (
