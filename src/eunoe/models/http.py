@@ -1,0 +1,180 @@
+"""The one sender: everything that goes to a model endpoint goes through here.
+
+This module is imported when the first request is made: the HTTP library costs a tenth of a second.
+"""
+
+import itertools
+import logging
+import random
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import anyio
+import httpx2
+import msgspec
+
+from eunoe.models.answer import Decoder
+from eunoe.models.anthropic import VERSION
+from eunoe.models.failures import failure, without_key
+from eunoe.models.json_fields import JsonObject
+from eunoe.models.protocol import Failed, ModelEvent, Payload
+from eunoe.models.providers import Provider
+from eunoe.models.retry import Stop, decide, parse_retry_after
+from eunoe.state.errors import ModelError
+
+CONNECT_TIMEOUT: Final = 10.0
+"""Seconds to open a connection for an answer."""
+LIST_CONNECT_TIMEOUT: Final = 3.0
+LIST_TIMEOUT: Final = 10.0
+"""Seconds for the whole of a request about models: someone waits for a list."""
+LONGEST_EVENT: Final = 16 * 1024 * 1024
+"""Bytes of one server-sent event; servers that send whole tool calls need more than a line."""
+
+_log = logging.getLogger(__name__)
+
+
+def auth_headers(provider: Provider) -> dict[str, str]:
+    """Return the headers that carry the key, in the provider's way."""
+    key = provider.api_key.reveal() if provider.api_key else None
+    if provider.dialect == "anthropic":
+        return {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+    return {"authorization": f"Bearer {key}"} if key else {}
+
+
+class Sender:
+    """An HTTP client with our timeouts, our errors and our retries.
+
+    ``read_timeout`` is how long, in seconds, an endpoint may be silent between two pieces of an answer.
+    """
+
+    def __init__(self, *, read_timeout: float, rng: random.Random) -> None:
+        self._rng = rng
+        timeout = httpx2.Timeout(read_timeout, connect=CONNECT_TIMEOUT)
+        self._client = httpx2.AsyncClient(timeout=timeout, follow_redirects=False)
+
+    async def send(
+        self, provider: Provider, payload: Payload, new_decoder: Callable[[], Decoder]
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Send the payload and tell what comes; repeat by the policy of ``retry`` while nothing has come."""
+        for attempt in itertools.count(1):
+            refused: Failed | None = None
+            async with aclosing(self._attempt(provider, payload, new_decoder())) as events:
+                async for event in events:
+                    if isinstance(event, Failed):
+                        refused = event
+                    else:
+                        yield event
+            if refused is None:
+                return
+            decision = decide(refused.error, attempt, rng=self._rng)
+            if isinstance(decision, Stop):
+                yield refused
+                return
+            _log.warning("%s; request %d is repeated in %.1f s", refused.error.message, attempt, decision.seconds)
+            await anyio.sleep(decision.seconds)
+
+    async def _attempt(
+        self, provider: Provider, payload: Payload, decoder: Decoder
+    ) -> AsyncGenerator[ModelEvent, None]:
+        headers = {"content-type": "application/json", "accept": "text/event-stream", **auth_headers(provider)}
+        refused: ModelError | None = None
+        answering = False
+        try:
+            async with self._client.stream("POST", payload.url, content=payload.body, headers=headers) as response:
+                if response.status_code != 200:
+                    refused = _refusal(provider, response, await response.aread())
+                elif _is_event_stream(response):
+                    answering = True
+                    async for sse in httpx2.EventSource(response, max_event_size=LONGEST_EVENT):
+                        for piece in decoder.feed(sse.event, sse.data) if sse.data else ():
+                            yield piece
+                        if decoder.done:
+                            break
+                else:
+                    for piece in decoder.feed_whole(_json(await response.aread())):
+                        yield piece
+        except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:
+            if not answering:
+                refused = _transport_error(provider, payload.url, error)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            refused = _transport_error(provider, payload.url, error)
+        ending = decoder.end()
+        if refused is None:
+            for event in ending:
+                yield event
+            return
+        parts = getattr(ending[-1], "parts", ()) if answering else ()
+        refused = _marked(refused, started=bool(parts))
+        yield Failed(error=refused, parts=parts)
+
+    async def get(self, provider: Provider, url: str, *, body: JsonObject | None = None) -> Any:
+        """Ask an endpoint about its models: GET, or POST when there is a body; return the JSON value.
+
+        Raises ``ModelError``.
+        """
+        timeout = httpx2.Timeout(LIST_TIMEOUT, connect=LIST_CONNECT_TIMEOUT)
+        method = "GET" if body is None else "POST"
+        try:
+            with anyio.fail_after(LIST_TIMEOUT):
+                response = await self._client.request(
+                    method, url, json=body, headers=auth_headers(provider), timeout=timeout
+                )
+        except TimeoutError as error:
+            raise ModelError(
+                "timeout", f"{url} did not answer within {LIST_TIMEOUT:.0f} s.", provider=provider.name
+            ) from error
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise _transport_error(provider, url, error) from error
+        if response.status_code != 200:
+            raise _refusal(provider, response, response.content)
+        value = _json(response.content)
+        if value is None:
+            raise ModelError("invalid_response", f"{url} did not answer with JSON.", provider=provider.name)
+        return value
+
+    async def aclose(self) -> None:
+        """Close connections."""
+        await self._client.aclose()
+
+
+def _is_event_stream(response: httpx2.Response) -> bool:
+    return response.headers.get("content-type", "").partition(";")[0].strip().lower() == "text/event-stream"
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _refusal(provider: Provider, response: httpx2.Response, body: bytes) -> ModelError:
+    retry_after = parse_retry_after(response.headers.get("retry-after"), now=datetime.now(UTC))
+    return failure(provider, body, status=response.status_code, retry_after=retry_after)
+
+
+def _transport_error(provider: Provider, url: str, error: Exception) -> ModelError:
+    """Say which address failed and which variable names it; another vendor is never asked instead."""
+    variable = provider.base_url_env or f"the base URL of {provider.name}"
+    reason = without_key(provider, str(error)) or type(error).__name__
+    if isinstance(error, (httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.PoolTimeout)):
+        message = f"{url} was silent for too long ({type(error).__name__}). Try again, or raise EUNOE_MODEL_TIMEOUT."
+        return ModelError("timeout", message, provider=provider.name)
+    if isinstance(error, (httpx2.DecodingError, httpx2.SSEError)):
+        return ModelError("invalid_response", f"cannot read the answer of {url}: {reason}", provider=provider.name)
+    return ModelError(
+        "unreachable", f"cannot reach {url}: {reason}. Start the server or correct {variable}.", provider=provider.name
+    )
+
+
+def _marked(error: ModelError, *, started: bool) -> ModelError:
+    return ModelError(
+        error.kind,
+        error.message,
+        provider=error.provider,
+        status=error.status,
+        retry_after=error.retry_after,
+        started=started,
+    )
