@@ -4,7 +4,8 @@ from datetime import datetime
 
 import msgspec
 
-from eunoe.memory.tools import Changed, Created, MemoryEdit, edit
+from eunoe.memory.draft import Changed, Created
+from eunoe.memory.tools import MemoryEdit, edit
 from eunoe.runtime.blocks import create_block, update_block
 from eunoe.runtime.turn import Turn
 from eunoe.state.errors import EunoeError, InvalidInput

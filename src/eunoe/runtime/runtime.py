@@ -4,7 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Final
 
 import anyio
@@ -26,7 +26,7 @@ from eunoe.state.conversations import Conversation
 from eunoe.state.errors import ConversationBusy, EunoeError
 from eunoe.state.ids import new_id
 from eunoe.store import tools
-from eunoe.store.cipher import Cipher
+from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
 from eunoe.store.sqlite import open_sqlite
 from eunoe.tools.builtin import builtin_tools
@@ -44,15 +44,17 @@ def utc_now() -> datetime:
 class Runtime:
     """An open store, its models, and the runs that go on in this process. Open it with ``open_runtime``."""
 
-    def __init__(
-        self, settings: Settings, database: Database, models: Models, cipher: Cipher, tasks: TaskGroup
-    ) -> None:
+    def __init__(self, settings: Settings, database: Database, models: Models, tasks: TaskGroup) -> None:
         self.settings: Final = settings
         self.db: Final = database
         self.models: Final = models
-        self.cipher: Final = cipher
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
+
+    @cached_property
+    def cipher(self) -> Cipher:
+        """What encrypts secrets. Made at first use, which may read the key's file: use it inside a transaction."""
+        return load_cipher(self.settings.database)
 
     def is_running(self, conversation: Conversation) -> bool:
         """Say whether the run that holds this conversation's lease still lives, here or in another process."""
@@ -181,19 +183,23 @@ async def open_runtime(settings: Settings, *, models: Models | None = None) -> A
     database = await open_sqlite(settings.database)
     try:
         asked = models or ModelRegistry.from_env(settings.environment)
-        cipher = Cipher(settings.home / "secret.key", settings.environment.get("EUNOE_SECRET_KEY"))
+        failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
-            runtime = Runtime(settings, database, asked, cipher, tasks)
+            runtime = Runtime(settings, database, asked, tasks)
             ended = await database.write(partial(_prepare, is_running=runtime.is_running, now=utc_now()))
             if ended:
                 _log.info("ended %d runs that an earlier process left behind", ended)
             try:
                 yield runtime
+            except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
+                failure = error
             finally:
                 with anyio.CancelScope(shield=True):
                     await runtime.aclose()
         with anyio.CancelScope(shield=True):
             await asked.aclose()
+        if failure is not None:
+            raise failure
     finally:
         with anyio.CancelScope(shield=True):
             await database.aclose()

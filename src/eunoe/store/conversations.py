@@ -127,12 +127,6 @@ def page(tx: Transaction, query: ConversationQuery) -> list[Conversation]:
     return _CONVERSATIONS.all(rows)
 
 
-def of_agent(tx: Transaction, agent_id: str) -> list[Conversation]:
-    """Return every conversation of an agent, the default one first, then by age."""
-    rows = tx.rows(f"{_CONVERSATIONS.select} WHERE agent_id = ? ORDER BY is_default DESC, created_at, id", (agent_id,))
-    return [_CONVERSATIONS.read(row) for row in rows]
-
-
 def update(tx: Transaction, conversation: Conversation, now: datetime) -> Conversation:
     """Store a changed conversation and return it as it is then. Raises ``NotFound``.
 
