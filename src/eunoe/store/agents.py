@@ -87,10 +87,12 @@ def update(tx: Transaction, agent: Agent, *, now: datetime) -> Agent:
 def set_last_run(
     tx: Transaction, agent_id: str, stop_reason: str | None, completed_at: datetime | None, duration_ms: int | None
 ) -> None:
-    """Record how the agent's last run ended, in one statement. Raises ``NotFound``."""
+    """Record how the agent's last run ended, in one statement. No change of the agent: its revision stays.
+
+    Raises ``NotFound``.
+    """
     changed = tx.execute(
-        "UPDATE agents SET last_stop_reason = ?, last_run_completion = ?, last_run_duration_ms = ?, "
-        "revision = revision + 1 WHERE id = ?",
+        "UPDATE agents SET last_stop_reason = ?, last_run_completion = ?, last_run_duration_ms = ? WHERE id = ?",
         (stop_reason, None if completed_at is None else micros(completed_at), duration_ms, agent_id),
     )
     if changed == 0:
