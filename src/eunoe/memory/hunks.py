@@ -10,7 +10,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from eunoe.memory.edits import append
 from eunoe.state.errors import InvalidInput
 
 _HEADER: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@")
@@ -64,22 +63,18 @@ def parse_hunks(lines: Sequence[str]) -> tuple[Hunk, ...]:
 
 
 def apply_hunks(value: str, hunks: Sequence[Hunk]) -> str:
-    """Return the value with the hunks applied one after the other.
+    """Return the value with the hunks applied one after the other; an empty value has no lines.
 
     Raises ``InvalidInput`` when the old lines of a hunk do not occur, or occur more than once and the hunk's number
     does not say which is meant. A hunk without old lines and number adds at the end.
     """
+    lines = value.split("\n") if value else []
     shift = 0
     for hunk in hunks:
-        if not hunk.old and (hunk.start is None or not value):
-            value = append(value, "\n".join(hunk.new))
-        else:
-            lines = value.split("\n")
-            place = _place(lines, hunk, shift)
-            lines[place : place + len(hunk.old)] = hunk.new
-            value = "\n".join(lines)
+        place = _place(lines, hunk, shift)
+        lines[place : place + len(hunk.old)] = hunk.new
         shift += len(hunk.new) - len(hunk.old)
-    return value
+    return "\n".join(lines)
 
 
 def _is_file_header(lines: Sequence[str], index: int) -> bool:
@@ -102,7 +97,7 @@ def _close(body: list[str], start: int | None) -> list[Hunk]:
 
 def _place(lines: list[str], hunk: Hunk, shift: int) -> int:
     if not hunk.old:
-        place = (hunk.start or 0) + shift
+        place = len(lines) if hunk.start is None else hunk.start + shift
         if not 0 <= place <= len(lines):
             raise InvalidInput(
                 f"Failed to apply patch: there is no line {hunk.start} in the memory block after which to add. "
