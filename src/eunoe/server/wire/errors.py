@@ -1,0 +1,117 @@
+"""Errors as HTTP answers: the status, the body, and the headers that go with them."""
+
+from typing import Any, Final
+
+from msgspec import Struct
+
+from eunoe.runtime.failures import describe_model_error
+from eunoe.state import errors
+from eunoe.state.errors import EunoeError, InvalidInput, ModelError, NotFound, PendingApproval
+from eunoe.state.runs import RunError
+
+EXAMPLE_UUID: Final = "123e4567-e89b-42d3-8456-426614174000"
+
+UNKNOWN: Final = {"detail": "An unknown error occurred"}
+"""The body of an answer to a request that hit a bug; the log has the rest."""
+
+
+class Failure(Struct, frozen=True):
+    """An answer that says what went wrong."""
+
+    status: int
+    body: dict[str, Any]
+    headers: dict[str, str] = {}
+
+
+class Unprocessable(EunoeError):
+    """A request that cannot be read: wrong JSON, wrong type, out of bounds. ``examples`` show what an id looks like."""
+
+    code = "UNPROCESSABLE"
+
+    def __init__(self, message: str, *, examples: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.examples: Final = examples
+
+
+class EmptyMessages(Unprocessable):
+    """A request without messages."""
+
+    def __init__(self) -> None:
+        super().__init__("Messages must not be empty")
+
+
+class TooLarge(EunoeError):
+    """A request body that is larger than the server takes."""
+
+    code = "BODY_TOO_LARGE"
+
+
+_RUN_ERRORS: Final[dict[str, int]] = {
+    "llm_authentication": 401,
+    "llm_insufficient_credits": 402,
+    "llm_rate_limit": 429,
+    "llm_timeout": 504,
+    "internal_error": 500,
+}
+"""Statuses of the wire's error types, for a run error that names none itself."""
+
+_UNPROCESSABLE: Final = (errors.BlockLimitExceeded, errors.ReadOnlyBlock)
+_MODEL_WORDS: Final = frozenset({"Handle", "Model", "Provider"})
+
+
+def failure(error: EunoeError) -> Failure:
+    """Return the answer for an error that was raised on purpose."""
+    match error:
+        case EmptyMessages():
+            return Failure(422, {"detail": error.message})
+        case Unprocessable():
+            return unprocessable(error.message, examples=error.examples)
+        case TooLarge():
+            return Failure(413, _coded(error))
+        case ModelError():
+            return run_failure(describe_model_error(error)[1])
+        case InvalidInput():
+            return _invalid(error)
+        case NotFound():
+            prefix = f"{error.code}: " if error.details.get("kind") in _MODEL_WORDS else ""
+            return Failure(404, {"detail": prefix + error.message})
+        case PendingApproval():
+            detail = {"code": error.code, "message": f"CONFLICT: {error.message}", **error.details}
+            return Failure(409, {"detail": detail})
+        case errors.Conflict() | errors.LeaseLost():
+            return Failure(409, _coded(error))
+        case errors.StoreLocked():
+            return Failure(503, _coded(error), {"retry-after": "1"})
+        case errors.StoreError():
+            return Failure(503, _coded(error))
+        case _:
+            return Failure(500, _coded(error))
+
+
+def _invalid(error: InvalidInput) -> Failure:
+    if isinstance(error, _UNPROCESSABLE):
+        return Failure(422, {"trace_id": "", **_coded(error)})
+    if error.field == "model":
+        return Failure(400, {"detail": f"{error.code}: {error.message}"})
+    if error.field is None:
+        return Failure(400, {"detail": error.message, **error.details})
+    return Failure(422, {"trace_id": "", **_coded(error), "field": error.field})
+
+
+def unprocessable(message: str, *, examples: tuple[str, ...] = ()) -> Failure:
+    """Return the answer for a request that cannot be read."""
+    body: dict[str, Any] = {"trace_id": "", "detail": message}
+    if examples:
+        body["examples"] = list(examples)
+    return Failure(422, body)
+
+
+def run_failure(error: RunError) -> Failure:
+    """Return the answer for a run that failed before it told anything."""
+    status = error.status if error.status is not None else _RUN_ERRORS.get(error.type, 502)
+    body = {"error": {"type": error.type, "message": error.message, "detail": error.detail}}
+    return Failure(status, body)
+
+
+def _coded(error: EunoeError) -> dict[str, Any]:
+    return {"detail": error.message, "code": error.code, **error.details}

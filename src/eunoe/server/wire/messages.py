@@ -1,0 +1,275 @@
+"""One stored message as the messages that Letta v1 shows of it.
+
+A stored assistant message becomes, in the order of its parts: one message for each reasoning part, one for each run
+of text parts, and one for each run of tool calls; calls that wait for an answer are shown apart, as one approval
+request. All of them have the stored message's id; their ``otid`` tells them apart.
+"""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct
+
+from eunoe.server.wire.dates import second
+from eunoe.state.messages import (
+    ApprovalPart,
+    ImagePart,
+    Message,
+    Part,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+)
+
+SPEAKING_TYPES: Final = frozenset({"memgpt_agent", "memgpt_v2_agent", "split_thread_agent", "voice_convo_agent"})
+"""Agent types that talk by calling ``send_message``; what they write beside it is their thought."""
+
+
+class View(Struct, frozen=True, kw_only=True):
+    """How the caller wants messages shown.
+
+    ``speech_tool`` names the tool whose ``speech_argument`` is shown as the assistant's message; ``types`` keeps
+    messages of these wire types only; ``compaction`` shows summaries in an answer.
+    """
+
+    speech_tool: str | None = None
+    speech_argument: str = "message"
+    types: frozenset[str] | None = None
+    compaction: bool = False
+
+    def keeps(self, message: dict[str, Any]) -> bool:
+        """Say whether the caller wants messages of this type."""
+        return self.types is None or message["message_type"] in self.types
+
+
+class Shown(Struct, frozen=True):
+    """One message of the wire, and the indices of the stored parts that it shows."""
+
+    parts: tuple[int, ...]
+    body: dict[str, Any]
+
+
+def otid_for(message_id: str, part: int) -> str:
+    """Return the id that tells apart what one stored message is shown as.
+
+    The low seven bits of the stored message's uuid give way to the index of the first part that is shown.
+    """
+    number = uuid.UUID(message_id.partition("-")[2]).int
+    return str(uuid.UUID(int=(number & ~0x7F) | (part & 0x7F)))
+
+
+def envelope(message: Message, kind: str, part: int = 0, *, name: str | None = None) -> dict[str, Any]:
+    """Return the fields that every message of the wire has, in the wire's order."""
+    return {
+        "id": message.id,
+        "date": second(message.created_at),
+        "name": name if name is not None else message.name,
+        "message_type": kind,
+        "otid": message.otid if message.otid and part == 0 else otid_for(message.id, part),
+        "sender_id": message.sender_id,
+        "step_id": message.step_id,
+        "is_err": message.meta.get("is_err"),
+        "seq_id": None,
+        "run_id": message.run_id,
+    }
+
+
+def shown(message: Message, view: View) -> list[Shown]:
+    """Return what the wire shows of a stored message, before ``view.types`` is applied."""
+    match message.role:
+        case "assistant":
+            return _assistant(message, view)
+        case "tool":
+            return _returns(message, view)
+        case "user":
+            return [Shown((), {**envelope(message, "user_message"), "content": content(message.parts)})]
+        case "system":
+            return [Shown((), {**envelope(message, "system_message"), "content": message.text})]
+        case "summary":
+            return [Shown((), _summary(message))]
+        case "approval":
+            return [Shown((), _answer(message))]
+
+
+def listed(messages: Sequence[Message], view: View, *, newest_first: bool = False) -> list[dict[str, Any]]:
+    """Return what the wire lists for stored messages that are already in the order that was asked for."""
+    out: list[dict[str, Any]] = []
+    for message in messages:
+        bodies = [item.body for item in shown(message, view)]
+        out.extend(reversed(bodies) if newest_first else bodies)
+    return [body for body in out if view.keeps(body)]
+
+
+def content(parts: Sequence[Part]) -> str | list[dict[str, Any]]:
+    """Return the content of a message: a string when it is one text, else the list of its parts."""
+    if len(parts) == 1 and isinstance(parts[0], TextPart):
+        return parts[0].text
+    out: list[dict[str, Any]] = []
+    for part in parts:
+        if isinstance(part, TextPart):
+            out.append({"type": "text", "text": part.text, "signature": None})
+        elif isinstance(part, ImagePart):
+            out.append({"type": "image", "source": _image_source(part)})
+    return out
+
+
+def _image_source(part: ImagePart) -> dict[str, Any]:
+    if part.url is not None:
+        return {"type": "url", "url": part.url}
+    return {"type": "base64", "media_type": part.media_type, "data": part.data, "detail": part.detail}
+
+
+Kind = Literal["reasoning", "text", "tool_call", "approval"]
+
+
+def kind_of(part: Part, needs_approval: Sequence[str]) -> Kind | None:
+    """Say how a part of an assistant message is shown; ``None`` if it is not."""
+    if isinstance(part, ReasoningPart):
+        return "reasoning"
+    if isinstance(part, TextPart):
+        return "text" if part.text else None
+    if isinstance(part, ToolCallPart):
+        return "approval" if part.id in needs_approval else "tool_call"
+    return None
+
+
+def _assistant(message: Message, view: View) -> list[Shown]:
+    groups: list[tuple[Kind, list[int]]] = []
+    waiting: list[int] = []
+    for index, part in enumerate(message.parts):
+        kind = kind_of(part, message.needs_approval)
+        if kind is None:
+            continue
+        if kind == "approval":
+            waiting.append(index)
+        elif groups and groups[-1][0] == kind != "reasoning":
+            groups[-1][1].append(index)
+        else:
+            groups.append((kind, [index]))
+    out: list[Shown] = []
+    for kind, indices in groups:
+        out.extend(_group(message, kind, indices, view))
+    if waiting:
+        out.append(Shown(tuple(waiting), _approval_request(message, waiting)))
+    return out
+
+
+def _group(message: Message, kind: Kind, indices: list[int], view: View) -> list[Shown]:
+    parts = [message.parts[index] for index in indices]
+    first = indices[0]
+    if kind == "reasoning" and isinstance(parts[0], ReasoningPart):
+        return [Shown((first,), reasoning(message, parts[0], first))]
+    if kind == "text":
+        text = "".join(part.text for part in parts if isinstance(part, TextPart))
+        if view.speech_tool is not None and message.tool_calls:
+            thought = ReasoningPart(text=text)
+            return [Shown(tuple(indices), reasoning(message, thought, first, source="non_reasoner_model"))]
+        return [Shown(tuple(indices), {**envelope(message, "assistant_message", first), "content": text})]
+    out: list[Shown] = []
+    plain: list[int] = []
+    for index in indices:
+        part = message.parts[index]
+        said = spoken(part, view) if isinstance(part, ToolCallPart) else None
+        if said is None:
+            plain.append(index)
+        else:
+            out.append(Shown((index,), {**envelope(message, "assistant_message", index), "content": said}))
+    if plain:
+        out.insert(0, Shown(tuple(plain), _calls(message, "tool_call_message", plain, plain[0])))
+    return out
+
+
+def spoken(call: ToolCallPart, view: View) -> str | None:
+    """Return what the agent says by this call, or ``None`` if the call is shown as a call."""
+    if view.speech_tool is None or call.name != view.speech_tool:
+        return None
+    try:
+        arguments = msgspec.json.decode(call.arguments, type=dict[str, Any])
+    except msgspec.DecodeError:
+        return None
+    said = arguments.get(view.speech_argument)
+    return said if isinstance(said, str) else None
+
+
+def reasoning(message: Message, part: ReasoningPart, index: int, *, source: str = "reasoner_model") -> dict[str, Any]:
+    """Return a reasoning part: its text, or that it is hidden."""
+    if part.text:
+        base = envelope(message, "reasoning_message", index)
+        return {**base, "source": source, "reasoning": part.text, "signature": part.signature}
+    base = envelope(message, "hidden_reasoning_message", index)
+    state = "redacted" if part.redacted is not None else "omitted"
+    return {**base, "state": state, "hidden_reasoning": part.redacted}
+
+
+def _calls(message: Message, kind: str, indices: Sequence[int], first: int) -> dict[str, Any]:
+    calls = [
+        {"name": part.name, "arguments": part.arguments, "tool_call_id": part.id}
+        for part in (message.parts[index] for index in indices)
+        if isinstance(part, ToolCallPart)
+    ]
+    return {**envelope(message, kind, first), "tool_call": calls[0], "tool_calls": calls}
+
+
+def _approval_request(message: Message, indices: Sequence[int]) -> dict[str, Any]:
+    return {**_calls(message, "approval_request_message", indices, indices[0]), "otid": message.id}
+
+
+def _returns(message: Message, view: View) -> list[Shown]:
+    returns = [
+        part for part in message.tool_returns if not (part.name == view.speech_tool and part.status == "success")
+    ]
+    if not returns:
+        return []
+    first = returns[0]
+    body = {
+        **envelope(message, "tool_return_message", name=first.name),
+        "tool_return": first.content,
+        "status": first.status,
+        "tool_call_id": first.tool_call_id,
+        "stdout": _lines(first.stdout),
+        "stderr": _lines(first.stderr),
+        "tool_returns": [_tool_return(part) for part in returns],
+    }
+    return [Shown((), body)]
+
+
+def _tool_return(part: ToolReturnPart) -> dict[str, Any]:
+    return {
+        "type": "tool",
+        "tool_return": part.content,
+        "status": part.status,
+        "tool_call_id": part.tool_call_id,
+        "stdout": _lines(part.stdout),
+        "stderr": _lines(part.stderr),
+    }
+
+
+def _lines(lines: tuple[str, ...] | None) -> list[str] | None:
+    return None if lines is None else list(lines)
+
+
+def _summary(message: Message) -> dict[str, Any]:
+    return {
+        **envelope(message, "summary_message"),
+        "summary": message.text,
+        "compaction_stats": message.meta.get("compaction_stats"),
+    }
+
+
+def _answer(message: Message) -> dict[str, Any]:
+    answers = [part for part in message.parts if isinstance(part, ApprovalPart)]
+    approvals: list[dict[str, Any]] = [
+        {"type": "approval", "tool_call_id": part.tool_call_id, "approve": part.approve, "reason": part.reason}
+        for part in answers
+    ]
+    approvals.extend(_tool_return(part) for part in message.tool_returns)
+    return {
+        **envelope(message, "approval_response_message"),
+        "approvals": approvals,
+        "approve": answers[0].approve if answers else None,
+        "approval_request_id": message.meta.get("approval_request_id"),
+        "reason": answers[0].reason if answers else None,
+    }

@@ -1,0 +1,119 @@
+"""A request to an agent, as the runtime takes it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from eunoe.prompt.skills import Skill
+from eunoe.runtime.turn import TurnRequest
+from eunoe.server.wire.errors import EmptyMessages, Unprocessable
+from eunoe.server.wire.messages import SPEAKING_TYPES, View
+from eunoe.server.wire.requests import ContentPart, MessageBody, SendBody
+from eunoe.server.wire.runs import REQUEST_CONFIG
+from eunoe.state.agents import AgentType
+from eunoe.state.errors import InvalidInput
+from eunoe.state.messages import ImagePart, NewMessage, Part, TextPart
+from eunoe.state.tools import ToolSchema
+
+
+def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
+    """Return what is asked of the agent.
+
+    Raises ``Unprocessable`` for messages that are missing, given twice or of a kind that cannot be sent, and for
+    options that need a stream when none is asked for.
+    """
+    if not body.streaming and (body.stream_tokens or body.background):
+        option = "stream_tokens" if body.stream_tokens else "background"
+        raise Unprocessable(f"{option}: only with streaming=true")
+    conversation = None if body.conversation_id in {None, "default"} else body.conversation_id
+    return TurnRequest(
+        agent_id=agent_id,
+        conversation_id=conversation,
+        messages=new_messages(_messages(body)),
+        max_steps=body.max_steps,
+        client_tools=tuple(
+            ToolSchema(
+                name=tool.name,
+                description=tool.description or "",
+                parameters=tool.parameters or {"type": "object", "properties": {}},
+            )
+            for tool in body.client_tools or ()
+        ),
+        client_skills=tuple(
+            Skill(name=skill.name, description=skill.description, location=skill.location)
+            for skill in body.client_skills or ()
+        ),
+        override_model=body.override_model,
+        override_system=body.override_system,
+        background=body.background,
+        on_busy="wait" if body.wait_if_busy else "reject",
+        options={name: getattr(body, name) for name in REQUEST_CONFIG},
+    )
+
+
+def view_for(agent_type: AgentType, options: Any, *, compaction: bool = False) -> View:
+    """Return how messages of such an agent are shown to a caller with these options (a body or a query)."""
+    speaks = agent_type in SPEAKING_TYPES and options.use_assistant_message
+    types = options.include_return_message_types
+    return View(
+        speech_tool=options.assistant_message_tool_name if speaks else None,
+        speech_argument=options.assistant_message_tool_kwarg,
+        types=None if types is None else frozenset(types),
+        compaction=compaction,
+    )
+
+
+def _messages(body: SendBody) -> list[MessageBody]:
+    if body.input is not None:
+        if body.messages is not None:
+            raise Unprocessable("input, messages: give one of them, not both")
+        return [MessageBody(role="user", content=body.input)]
+    if not body.messages:
+        raise EmptyMessages
+    return body.messages
+
+
+def new_messages(bodies: Sequence[MessageBody]) -> tuple[NewMessage, ...]:
+    """Return messages that were sent. Raises ``Unprocessable`` for one without role or content."""
+    return tuple(_message(body, f"messages[{index}]") for index, body in enumerate(bodies))
+
+
+def _message(body: MessageBody, where: str) -> NewMessage:
+    if body.type in {"approval", "tool_return"}:
+        raise InvalidInput(
+            "Cannot process approval response: No tool call is currently awaiting approval. "
+            "Send a message of type 'message' instead."
+        )
+    if body.role is None:
+        raise Unprocessable(f"{where}.role: required, one of user, system, assistant")
+    if body.content is None:
+        raise Unprocessable(f"{where}.content: required, a string or a list of parts")
+    return NewMessage(
+        role=body.role,
+        parts=_parts(body.content, f"{where}.content"),
+        otid=body.otid,
+        name=body.name,
+        sender_id=body.sender_id,
+        group_id=body.group_id,
+        created_at=body.created_at,
+    )
+
+
+def _parts(content: str | list[ContentPart], where: str) -> tuple[Part, ...]:
+    if isinstance(content, str):
+        return (TextPart(text=content),)
+    if not content:
+        raise Unprocessable(f"{where}: must not be empty")
+    return tuple(_part(part, f"{where}[{index}]") for index, part in enumerate(content))
+
+
+def _part(part: ContentPart, where: str) -> Part:
+    if part.type == "text" and part.text is not None:
+        return TextPart(text=part.text)
+    if part.type == "image" and part.source is not None:
+        source = part.source
+        if source.type == "url" and source.url:
+            return ImagePart(url=source.url, detail=source.detail)
+        if source.type == "base64" and source.data and source.media_type:
+            return ImagePart(data=source.data, media_type=source.media_type, detail=source.detail)
+        raise Unprocessable(f"{where}.source: give a url, or base64 data with its media_type")
+    raise Unprocessable(f"{where}: a part must be a text with 'text' or an image with 'source', not {part.type!r}")
