@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-# How long an example takes depends on what else the machine does; pytest's own timeout bounds the whole.
-settings.register_profile("eunoe", deadline=None)
-settings.load_profile("eunoe")
-
 from model_servers.anthropic_server import anthropic_server as make_anthropic_server
 from model_servers.control import ModelServer
 from model_servers.openai_server import openai_server as make_openai_server
+
+# How long an example takes depends on what else the machine does; pytest's own timeout bounds the whole.
+settings.register_profile("eunoe", deadline=None)
+settings.load_profile("eunoe")
 
 
 @pytest.fixture
