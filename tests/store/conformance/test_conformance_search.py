@@ -1,0 +1,123 @@
+"""Finding messages by their words."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from store_examples import NOW, Store, a_message, stored_conversation
+
+from eunoe.state.messages import ReasoningPart, TextPart, ToolCallPart, ToolReturnPart
+from eunoe.store import messages
+
+HOSTILE = ['"', "'", "*", "a AND", "NOT", "NEAR(a b)", "text:maps", "(", "^", "-", "%", "_", "\\", '""" OR "', "; --"]
+
+
+@pytest.fixture
+def told(store: Store) -> tuple[Store, str]:
+    """A store, and the id of an agent whose messages say these things on five days."""
+    conversation = store.write(stored_conversation)
+    said = ["I like maps of Orkney", "ich mag Straßenkarten", "我喜欢地图", "100% of a_b \\ c", 'She said "maps" today']
+    for day, text in enumerate(said):
+        store.write(
+            messages.append,
+            conversation.id,
+            [a_message(conversation, text, created_at=NOW + timedelta(days=day))],
+            NOW,
+        )
+    return store, conversation.agent_id
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("maps", [4, 0]),
+        ("MAPS", [4, 0]),
+        ("orkney maps", [0]),
+        ("kney", [0]),
+        ("straßen", [1]),
+        ("喜欢地", [2]),
+        ("地图", [2]),
+        ("我", [2]),
+        ('"maps"', [4]),
+        ("0%", [3]),
+        ("a_b", [3]),
+        ("a_", [3]),
+        ("\\", [3]),
+        ("maps mercator", []),
+        ("", [4, 3, 2, 1, 0]),
+        ("  ", [4, 3, 2, 1, 0]),
+        (None, [4, 3, 2, 1, 0]),
+    ],
+)
+def test_a_message_is_found_by_any_part_of_its_words(
+    told: tuple[Store, str], query: str | None, days: list[int]
+) -> None:
+    store, agent_id = told
+    found = store.read(messages.search, agent_id, query)
+    assert [(message.created_at - NOW).days for message in found] == days
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_what_looks_like_an_operator_is_looked_for_literally(told: tuple[Store, str], query: str) -> None:
+    store, agent_id = told
+    for message in store.read(messages.search, agent_id, query):
+        assert all(word.lower() in message.text.lower() for word in query.split())
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=30), data=st.data())
+def test_whatever_was_said_is_found_by_any_piece_of_it(store: Store, text: str, data: st.DataObject) -> None:
+    conversation = store.write(stored_conversation)
+    store.write(messages.append, conversation.id, [a_message(conversation, text)], NOW)
+    start = data.draw(st.integers(0, len(text) - 1))
+    piece = text[start : data.draw(st.integers(start + 1, len(text)))]
+    assert len(store.read(messages.search, conversation.agent_id, piece)) == 1
+
+
+def test_a_search_stays_with_its_agent_roles_times_and_limit(told: tuple[Store, str]) -> None:
+    store, agent_id = told
+    stranger = store.write(stored_conversation)
+    store.write(messages.append, stranger.id, [a_message(stranger, "maps")], NOW)
+    day = timedelta(days=1)
+
+    def days(**options: Any) -> list[int]:
+        return [(m.created_at - NOW).days for m in store.read(messages.search, agent_id, None, **options)]
+
+    assert days(limit=2) == [4, 3]
+    assert days(start=NOW + day, end=NOW + 2 * day) == [2, 1]
+    assert days(roles=("assistant",)) == []
+    assert days(roles=("user", "assistant")) == [4, 3, 2, 1, 0]
+    assert len(store.read(messages.search, stranger.agent_id, "maps")) == 1
+
+
+def test_what_was_said_and_what_tools_returned_is_searched_and_nothing_else(store: Store) -> None:
+    conversation = store.write(stored_conversation)
+    asked = a_message(
+        conversation,
+        role="assistant",
+        parts=(
+            ReasoningPart(text="pondering"),
+            TextPart(text="answering"),
+            ToolCallPart(id="c", name="f", arguments='{"q": "calling"}'),
+        ),
+    )
+    returned = a_message(
+        conversation, role="tool", parts=(ToolReturnPart(tool_call_id="c", name="f", content="returning"),)
+    )
+    summary = a_message(conversation, "summing", role="summary")
+    system = a_message(conversation, "instructing", role="system")
+    store.write(messages.append, conversation.id, [asked, returned, summary, system], NOW)
+    found = {
+        word: len(store.read(messages.search, conversation.agent_id, word))
+        for word in ("pondering", "answering", "calling", "returning", "summing", "instructing")
+    }
+    assert found == {
+        "pondering": 0,
+        "answering": 1,
+        "calling": 0,
+        "returning": 1,
+        "summing": 1,
+        "instructing": 0,
+    }
