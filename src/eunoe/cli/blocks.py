@@ -1,0 +1,64 @@
+"""``eunoe blocks``: show and set the blocks of an agent."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from eunoe.cli.finding import find_agent
+from eunoe.cli.opening import home_option, json_option, opened
+from eunoe.cli.tables import write_json
+from eunoe.cli.terminal import printable
+from eunoe.runtime.blocks import update_block
+from eunoe.runtime.runtime import utc_now
+from eunoe.state.blocks import Block, BlockChanges
+from eunoe.state.errors import InvalidInput
+from eunoe.store import blocks as store
+from eunoe.store.database import Transaction
+
+
+@click.group()
+def blocks() -> None:
+    """Show and set the blocks of an agent."""
+
+
+@blocks.command()
+@click.argument("agent")
+@click.argument("label")
+@home_option
+@json_option
+def show(agent: str, label: str, home: Path | None, as_json: bool) -> None:
+    """Write the value of AGENT's block LABEL."""
+    with opened(home) as door:
+        block = door.read(lambda tx: store.by_label(tx, find_agent(tx, agent).id, label))
+    if as_json:
+        write_json(block)
+    else:
+        click.echo(printable(block.value) if sys.stdout.isatty() else block.value)
+
+
+@blocks.command("set")
+@click.argument("agent")
+@click.argument("label")
+@click.argument("value", default="-")
+@home_option
+@click.option("--revision", type=int, help="Set it only if the block is at this revision.")
+def set_value(agent: str, label: str, value: str, home: Path | None, revision: int | None) -> None:
+    """Replace the value of AGENT's block LABEL by VALUE, or by what stdin gives (-, the default)."""
+    text = _read_stdin() if value == "-" else value
+
+    def replace(tx: Transaction) -> Block:
+        block = store.by_label(tx, find_agent(tx, agent).id, label)
+        changes = BlockChanges(value=text)
+        return update_block(tx, block.id, changes, expected_revision=revision, now=utc_now())
+
+    with opened(home) as door:
+        block = door.write(replace)
+    click.echo(f"Block {block.label!r} is at revision {block.revision}.", err=True)
+
+
+def _read_stdin() -> str:
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("The input is not UTF-8 text. Convert it first.", field="value") from error

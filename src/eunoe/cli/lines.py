@@ -1,0 +1,51 @@
+"""What a person types: messages of one line, or of several that end in a backslash but for the last."""
+
+import importlib
+import sys
+from collections.abc import Generator
+from typing import Final, TextIO
+
+PROMPT: Final = "> "
+MORE: Final = "… "
+
+
+def messages_in(stream: TextIO) -> Generator[str]:
+    """Yield the messages in a file or pipe; blank ones are left out. Raises ``UnicodeDecodeError``."""
+    held: list[str] = []
+    for line in stream:
+        text = line.removesuffix("\n")
+        held.append(text.removesuffix("\\"))
+        if not text.endswith("\\"):
+            if message := _whole(held):
+                yield message
+            held = []
+    if message := _whole(held):
+        yield message
+
+
+def ask() -> str:
+    """Ask the person at the terminal for a message; it may be blank.
+
+    Raises ``EOFError`` at the end of input (Ctrl-D) and ``KeyboardInterrupt`` at Ctrl-C.
+    """
+    held: list[str] = []
+    while True:
+        text = input(MORE if held else PROMPT)
+        held.append(text.removesuffix("\\"))
+        if not text.endswith("\\"):
+            return _whole(held)
+
+
+def use_line_editing() -> None:
+    """Give ``ask`` arrow keys and a history of this sitting, where this Python was built with them."""
+    if importlib.util.find_spec("readline") is not None:
+        importlib.import_module("readline")
+
+
+def is_terminal() -> bool:
+    """Say whether a person types and not a program."""
+    return sys.stdin.isatty()
+
+
+def _whole(lines: list[str]) -> str:
+    return "\n".join(lines).strip()

@@ -1,0 +1,66 @@
+"""The ``eunoe`` command: a table of commands, each imported only when it is asked for."""
+
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+import click
+
+from eunoe import __version__
+from eunoe.cli.errors import failure
+from eunoe.state.errors import EunoeError
+
+
+class Entry(NamedTuple):
+    """Where a command is (module and name in it), and what the list of commands says of it."""
+
+    module: str
+    name: str
+    short_help: str
+
+
+COMMANDS: Final = {
+    "agents": Entry("eunoe.cli.agents", "agents", "List, create, show and delete agents."),
+    "blocks": Entry("eunoe.cli.blocks", "blocks", "Show and set the blocks of an agent."),
+    "chat": Entry("eunoe.cli.chat", "chat", "Talk with an agent in the terminal."),
+    "doctor": Entry("eunoe.cli.doctor", "doctor", "Check this machine, the store and the models."),
+    "serve": Entry("eunoe.cli.serve", "serve", "Serve agents over HTTP."),
+    "steps": Entry("eunoe.cli.steps", "steps", "Look at what models were asked."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that shows its list of commands without importing any of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+        """Import a command and return it."""
+        entry = COMMANDS.get(cmd_name)
+        return getattr(import_module(entry.module), entry.name) if entry else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+        """Write the list of commands from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.short_help) for name, entry in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; tell an error that Eunoe raised on purpose in a sentence."""
+        try:
+            return super().invoke(ctx)
+        except EunoeError as error:
+            raise failure(error) from error
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="eunoe")
+def main() -> None:
+    """Run agents that stop and come back whole.
+
+    Everything that an agent is lives in one folder, ~/.eunoe; EUNOE_HOME or --home names another.
+    """
+
+
+if __name__ == "__main__":
+    main()
