@@ -3,6 +3,8 @@
 Source: https://docs.anthropic.com/en/api/messages, and its pages on extended thinking, prompt caching and effort.
 """
 
+import hashlib
+import re
 from typing import Any, Final
 
 from eunoe.models.catalogue import facts_for
@@ -24,6 +26,7 @@ MOST_DEFAULT_TOKENS: Final = 32_000
 DEFAULT_THINKING_BUDGET: Final = 1_024
 """Tokens for thinking that is enabled without a budget (the API's least)."""
 
+_TOOL_ID: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _CACHE: Final = {"type": "ephemeral"}
 _UNSEEN: Final = "(The messages before this are no longer in view.)"
 """Stands first when the window begins with the assistant: this API wants the user to speak first."""
@@ -135,7 +138,7 @@ def _blocks(message: Message, provider: Provider) -> list[dict[str, Any]]:
         return [
             {
                 "type": "tool_result",
-                "tool_use_id": part.tool_call_id,
+                "tool_use_id": _tool_id(part.tool_call_id),
                 "content": part.content,
                 **({"is_error": True} if part.status == "error" else {}),
             }
@@ -150,7 +153,7 @@ def _blocks(message: Message, provider: Provider) -> list[dict[str, Any]]:
         elif isinstance(part, ImagePart):
             blocks.append({"type": "image", "source": _image(part)})
         elif isinstance(part, ToolCallPart):
-            blocks.append({"type": "tool_use", "id": part.id, "name": part.name, "input": _input(part)})
+            blocks.append({"type": "tool_use", "id": _tool_id(part.id), "name": part.name, "input": _input(part)})
         elif isinstance(part, ReasoningPart) and _is_replayed(part, provider):
             blocks.append(_reasoning(part))
     return blocks
@@ -172,6 +175,13 @@ def _image(part: ImagePart) -> dict[str, Any]:
     if part.url is not None:
         return {"type": "url", "url": part.url}
     return {"type": "base64", "media_type": part.media_type or "image/png", "data": part.data or ""}
+
+
+def _tool_id(call_id: str) -> str:
+    """Return an id in the letters that the API takes; ids of other vendors may have others."""
+    if _TOOL_ID.fullmatch(call_id):
+        return call_id
+    return f"call_{hashlib.sha256(call_id.encode()).hexdigest()[:24]}"
 
 
 def _input(part: ToolCallPart) -> dict[str, Any]:
