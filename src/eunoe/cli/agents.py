@@ -43,8 +43,14 @@ def list_agents(home: Path | None, as_json: bool, everyone: bool) -> None:
         write_json(found)
     elif found:
         rows = [
-            (one_line(agent.name, 40), agent.id, agent.model, _moment(agent.created_at))
-            + (_moment(agent.last_run_completion), ", ".join(agent.tags))
+            (
+                one_line(agent.name, 40),
+                agent.id,
+                agent.model,
+                _moment(agent.created_at),
+                _moment(agent.last_run_completion),
+                ", ".join(agent.tags),
+            )
             for agent in found
         ]
         write_table(("name", "id", "model", "created", "last run", "tags"), rows)
@@ -55,7 +61,7 @@ def list_agents(home: Path | None, as_json: bool, everyone: bool) -> None:
 @agents.command()
 @home_option
 @click.option("--name", help="Name; need not be unique. Default: a piece of the id.")
-@click.option("--model", metavar="HANDLE", help="Model as provider/name. Default: EUNOE_MODEL, else a provider's first.")
+@click.option("--model", metavar="HANDLE", help="Model as provider/name. Default: EUNOE_MODEL, or a provider's first.")
 @click.option("--human", metavar="TEXT", help="Value of the block about the person. Default: empty.")
 @click.option("--persona", metavar="TEXT", help="Value of the block about the agent itself. Default: a short text.")
 @click.option("--block", "others", metavar="LABEL=TEXT", multiple=True, help="Another block; may be repeated.")

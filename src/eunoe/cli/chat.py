@@ -150,7 +150,7 @@ class Sitting:
                 agent = self._door.read(lambda tx: agents.get(tx, self._agent.id))
                 click.echo(f"{printable(agent.name)}\n{agent.id}\nmodel {self._model or agent.model}")
             case _:
-                click.echo(f"There is no command {printable(text.split()[0])}. /help shows those there are.", err=True)
+                click.echo(f"There is no command {printable(text)}. /help shows those there are.", err=True)
 
     def _notice(self, text: str) -> None:
         click.echo(self._style.dim(text))

@@ -21,7 +21,8 @@ DEMO_NOTICE: Final = (
 )
 
 DEFAULT_PERSONA: Final = (
-    "I am a companion who stays. I keep what matters about the person I talk with, and I say plainly what I do not know."
+    "I am a companion who stays. I keep what matters about the person I talk with, and I say plainly what I do not "
+    "know."
 )
 
 
@@ -47,8 +48,8 @@ def starting_blocks(human: str | None, persona: str | None, others: Iterable[str
 async def choose_model(models: Models, environment: Mapping[str, str], wanted: str | None) -> str:
     """Return the handle for a new agent: the wanted one, else ``EUNOE_MODEL``, else a configured provider's first.
 
-    With no provider configured it is the local model where that is installed, else ``DEMO``. Raises ``InvalidInput`` when providers are configured
-    and none of them names a model.
+    With no provider configured it is the local model where that is installed, else ``DEMO``. Raises ``InvalidInput``
+    when providers are configured and none of them names a model.
     """
     named = wanted or environment.get("EUNOE_MODEL")
     if named:

@@ -6,8 +6,6 @@ Exit codes: 0 done; 1 something else failed; 2 bad input, nothing found, or a co
 
 from typing import Final
 
-import click
-
 from eunoe.state.errors import Conflict, EunoeError, InvalidInput, ModelError, NotFound, StoreError
 
 FAILED: Final = 1
@@ -25,12 +23,13 @@ _CODES: Final[tuple[tuple[type[EunoeError], int], ...]] = (
 )
 
 
-class Failure(click.ClickException):
-    """An expected failure: click prints ``Error:`` with the sentence to stderr and exits with the code."""
+class Failure(Exception):
+    """An expected failure: the sentence goes to stderr, and the program ends with this exit code."""
 
     def __init__(self, message: str, exit_code: int = FAILED) -> None:
         super().__init__(message)
-        self.exit_code = exit_code
+        self.message: Final = message
+        self.exit_code: Final = exit_code
 
 
 def exit_code(error: EunoeError) -> int:

@@ -1,8 +1,9 @@
 """What a person types: messages of one line, or of several that end in a backslash but for the last."""
 
-import importlib
 import sys
 from collections.abc import Generator
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Final, TextIO
 
 PROMPT: Final = "> "
@@ -38,8 +39,8 @@ def ask() -> str:
 
 def use_line_editing() -> None:
     """Give ``ask`` arrow keys and a history of this sitting, where this Python was built with them."""
-    if importlib.util.find_spec("readline") is not None:
-        importlib.import_module("readline")
+    if find_spec("readline") is not None:
+        import_module("readline")
 
 
 def is_terminal() -> bool:

@@ -1,12 +1,13 @@
 """The ``eunoe`` command: a table of commands, each imported only when it is asked for."""
 
 from importlib import import_module
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
 from eunoe import __version__
-from eunoe.cli.errors import failure
+from eunoe.cli.errors import Failure, failure
+from eunoe.cli.terminal import printable
 from eunoe.state.errors import EunoeError
 
 
@@ -31,17 +32,20 @@ COMMANDS: Final = {
 class LazyGroup(click.Group):
     """A group that shows its list of commands without importing any of them."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
+        del ctx
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - as above
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command and return it."""
+        del ctx
         entry = COMMANDS.get(cmd_name)
         return getattr(import_module(entry.module), entry.name) if entry else None
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as above
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from the table."""
+        del ctx
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.short_help) for name, entry in COMMANDS.items()])
 
@@ -50,7 +54,14 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except EunoeError as error:
-            raise failure(error) from error
+            _end(ctx, failure(error))
+        except Failure as failed:
+            _end(ctx, failed)
+
+
+def _end(ctx: click.Context, failed: Failure) -> NoReturn:
+    click.echo(f"Error: {printable(failed.message)}", err=True)
+    ctx.exit(failed.exit_code)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

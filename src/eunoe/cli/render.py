@@ -27,7 +27,6 @@ LINE_WIDTH: Final = 100
 """Characters of a line that tells of a tool."""
 
 
-
 class _Said(msgspec.Struct):
     message: str
 

@@ -93,8 +93,15 @@ def _write_summary(summary: Summary) -> None:
 def _write_manifest(found: Manifest) -> None:
     click.echo(f"{printable(found.name)} ({found.agent_id}) as stored in {found.store}\n")
     rows = [
-        (part.kind, one_line(part.name, 40), (part.revision or "")[:_HASH], (part.hash or "")[:_HASH])
-        + (str(part.characters), str(part.tokens), part.source)
+        (
+            part.kind,
+            one_line(part.name, 40),
+            (part.revision or "")[:_HASH],
+            (part.hash or "")[:_HASH],
+            str(part.characters),
+            str(part.tokens),
+            part.source,
+        )
         for part in found.parts
     ]
     write_table(("part", "name", "revision", "hash", ">characters", ">tokens", "source"), rows)

@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from queue import SimpleQueue
+from types import FrameType
 from typing import Final
 
 from eunoe.cli.opening import Door
@@ -76,7 +77,11 @@ class _Turn:
 
 @contextmanager
 def _interrupts_to(action: Callable[[], None]) -> Generator[None]:
-    before = signal.signal(signal.SIGINT, lambda *_: action())
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        action()
+
+    before = signal.signal(signal.SIGINT, interrupted)
     try:
         yield
     finally:
