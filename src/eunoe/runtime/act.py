@@ -1,6 +1,7 @@
 """Running the calls of a message that have effects; memory edits wait for the checkpoint."""
 
 import logging
+from collections.abc import Container
 from datetime import datetime
 from typing import Final
 
@@ -75,10 +76,12 @@ def refuse_call(turn: Turn, call: ToolCallPart) -> ToolResult | None:
     return None
 
 
-async def act(database: Database, turn: Turn, asked: Message, now: datetime) -> dict[str, ToolResult]:
+async def act(
+    database: Database, turn: Turn, asked: Message, settled: Container[str], now: datetime
+) -> dict[str, ToolResult]:
     """Run the calls that have effects, in parallel, and return their results by call id.
 
-    Calls of memory tools are left out: the checkpoint makes those edits.
+    Calls that are settled already are left out, and those of memory tools: the checkpoint makes those edits.
     """
     results: dict[str, ToolResult] = {}
 
@@ -87,6 +90,8 @@ async def act(database: Database, turn: Turn, asked: Message, now: datetime) -> 
 
     async with anyio.create_task_group() as group:
         for call in asked.tool_calls:
+            if call.id in settled:
+                continue
             refused = refuse_call(turn, call)
             if refused:
                 results[call.id] = refused

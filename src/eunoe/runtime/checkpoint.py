@@ -9,10 +9,11 @@ from eunoe.runtime.memory_calls import run_memory_call
 from eunoe.runtime.requests import RecordedRequest
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import closing_message
+from eunoe.state.approvals import Approval
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message, ToolReturnPart
 from eunoe.state.runs import RunError, Step, StopReason, status_for
-from eunoe.store import agents, conversations, messages, runs, steps, texts
+from eunoe.store import agents, approvals, conversations, messages, runs, steps, texts
 from eunoe.store.database import Transaction
 from eunoe.tools.protocol import ToolResult
 
@@ -43,6 +44,34 @@ def store_intent(
     return _append(tx, turn, message, now)
 
 
+def store_question(
+    tx: Transaction,
+    turn: Turn,
+    step: Step,
+    record: RecordedRequest,
+    message: Message,
+    expires_at: datetime | None,
+    now: datetime,
+) -> Message:
+    """Store calls that need an answer, with the question and the end of the run that asked it."""
+    stored = store_intent(tx, turn, step, record, message, now)
+    approvals.insert(
+        tx,
+        Approval(
+            id=new_id("approval"),
+            agent_id=turn.run.agent_id,
+            conversation_id=turn.conversation.id,
+            run_id=turn.run.id,
+            message_id=stored.id,
+            calls=tuple(call for call in stored.tool_calls if call.id in stored.needs_approval),
+            asked_at=now,
+            expires_at=expires_at,
+        ),
+    )
+    store_end(tx, turn, End(reason="requires_approval"), now)
+    return stored
+
+
 def store_answer(
     tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, message: Message | None, end: End, now: datetime
 ) -> Message | None:
@@ -62,11 +91,12 @@ def store_returns(
     results: Mapping[str, ToolResult],
     end: End | None,
     now: datetime,
-) -> Message:
+) -> list[Message]:
     """Commit a step with calls: memory edits in order of the calls, all returns, step, run, and the end if it ends.
 
     ``results`` has what the tools with effects gave, by call id; a call that is not there is a memory edit, which is
-    made here on the blocks as they are now, so that no concurrent edit is lost (I8).
+    made here on the blocks as they are now, so that no concurrent edit is lost (I8). Messages that came with the reply
+    to an approval follow the returns.
     """
     conversations.hold(tx, turn.conversation.id, turn.fence)
     parts: list[ToolReturnPart] = []
@@ -95,12 +125,13 @@ def store_returns(
         created_at=now,
     )
     stored = _append(tx, turn, message, now)
+    followers = messages.append(tx, turn.conversation.id, turn.following, now) if turn.following else ()
     steps.update(tx, step)
     if end:
         store_end(tx, turn, end, now)
     else:
         runs.update(tx, structs.replace(turn.run, usage=turn.usage, step_count=turn.steps))
-    return stored
+    return [stored, *followers]
 
 
 def store_end(tx: Transaction, turn: Turn, end: End, now: datetime) -> None:

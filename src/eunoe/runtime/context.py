@@ -4,13 +4,13 @@ from msgspec import Struct
 
 from eunoe.prompt.compile import Section, compile_prompt
 from eunoe.prompt.tokens import estimate_tokens
+from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inputs, system_message
 from eunoe.runtime.requests import schema_of
 from eunoe.runtime.runtime import Runtime, utc_now
-from eunoe.runtime.turn import find_conversation
 from eunoe.state.messages import Message
 from eunoe.state.tools import ToolSchema
-from eunoe.store import agents, conversations, messages
+from eunoe.store import conversations, messages
 from eunoe.store.database import Transaction
 
 
@@ -50,8 +50,7 @@ async def context_overview(runtime: Runtime, agent_id: str, conversation_id: str
     now = utc_now()
 
     def read(tx: Transaction) -> ContextOverview:
-        state = agents.state(tx, agent_id)
-        conversation = find_conversation(tx, state, conversation_id)
+        state, conversation = state_in(tx, agent_id, conversation_id)
         model = conversation_model(runtime.models, state, conversation)
         facts = current_prompt(tx, state, conversation, model, now).compiled.facts
         window = conversations.window(tx, conversation)

@@ -4,16 +4,15 @@ from collections.abc import AsyncIterator, Callable
 
 import anyio
 
-from eunoe.state.events import Event, RunEnded, RunStarted
+from eunoe.state.events import Event, RunEnded
 
 
 class RunHandle:
     """A run that was started. It goes on when its watchers leave; ``cancel`` ends it."""
 
-    def __init__(self, run_id: str, agent_id: str, conversation_id: str, cancel: Callable[[], None]) -> None:
+    def __init__(self, run_id: str, agent_id: str, cancel: Callable[[], None]) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
-        self.conversation_id = conversation_id
         self._cancel = cancel
         self._log: list[Event] = []
         self._ended: RunEnded | None = None
@@ -24,11 +23,6 @@ class RunHandle:
     def ended(self) -> RunEnded | None:
         """The terminal event, once the run is over."""
         return self._ended
-
-    def opened(self, conversation_id: str) -> None:
-        """Say which conversation the run has, and tell that it has started. For the runtime only."""
-        self.conversation_id = conversation_id
-        self.publish(RunStarted(run_id=self.run_id, agent_id=self.agent_id, conversation_id=conversation_id))
 
     def publish(self, event: Event) -> None:
         """Add an event and wake the watchers. For the runtime only."""

@@ -5,9 +5,9 @@ order. Whatever is told as stored is stored first (I12).
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from contextlib import aclosing
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct, structs
 
@@ -21,7 +21,8 @@ from eunoe.models.protocol import (
     ReasoningPiece,
     TextPiece,
 )
-from eunoe.runtime.checkpoint import End, store_answer, store_broken_end, store_intent, store_returns
+from eunoe.runtime.approvals import gated_calls, settled_results
+from eunoe.runtime.checkpoint import End, store_answer, store_broken_end, store_intent, store_question, store_returns
 from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import EMPTY_RESPONSE, describe_model_error
 from eunoe.runtime.overflow import fixed_overflow
@@ -40,12 +41,14 @@ from eunoe.tools.protocol import ToolResult
 class Ports(Struct, frozen=True, kw_only=True):
     """What the loop reaches the world by.
 
-    ``act`` runs those calls of a message that have effects, in parallel, and returns their results by call id.
+    ``act`` runs those calls of a message that have effects and are not settled, in parallel, and returns their results
+    by call id. ``patience`` says how long the calls of a message may wait for an answer (``None``: for ever).
     """
 
     database: Database
     models: Models
-    act: Callable[[Turn, Message], Awaitable[dict[str, ToolResult]]]
+    act: Callable[[Turn, Message, Container[str]], Awaitable[dict[str, ToolResult]]]
+    patience: Callable[[Turn, Message], timedelta | None]
     now: Callable[[], datetime]
     emit: Callable[[Event], None]
 
@@ -68,6 +71,8 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
     overflow = fixed_overflow(turn)
     if overflow:
         await finish_broken(turn, overflow, ports)
+        return
+    if turn.asked and turn.asked_step and await go_on(turn, turn.asked, turn.asked_step, ports):
         return
     while True:
         draft = begin_step(turn, ports)
@@ -168,26 +173,58 @@ def _message(turn: Turn, draft: Draft, parts: tuple[Part, ...], now: datetime) -
 
 
 async def carry_out(turn: Turn, draft: Draft, message: Message, ports: Ports) -> bool:
-    """Store the calls, run them, commit the step, and say whether the turn is over."""
+    """Store the calls and run them, or ask about them; say whether the turn is over."""
+    client = {tool.name for tool in turn.request.client_tools}
+    gated = gated_calls(turn.state.agent.tool_rules, turn.state.tools, client, message)
+    if gated:
+        await put_question(turn, draft, structs.replace(message, needs_approval=gated), ports)
+        return True
     asked = await commit(
         ports.database, lambda tx: store_intent(tx, turn, draft.step, draft.record, message, ports.now())
     )
     turn.asked, turn.shown = asked, []
     turn.messages.append(asked)
     ports.emit(MessageStored(message=asked, streamed=True))
+    return await run_calls(turn, draft.step, asked, {}, ports)
+
+
+async def put_question(turn: Turn, draft: Draft, message: Message, ports: Ports) -> None:
+    """Store calls that wait for a person or the client, and end the run there."""
+    end = End(reason="requires_approval")
+    step = structs.replace(draft.step, status="success", stop_reason=end.reason, completed_at=ports.now())
+    wait = ports.patience(turn, message)
+    asked = await commit(
+        ports.database,
+        lambda tx: store_question(
+            tx, turn, step, draft.record, message, ports.now() + wait if wait else None, ports.now()
+        ),
+    )
+    turn.shown = []
+    ports.emit(MessageStored(message=asked, streamed=True))
+    ports.emit(StepEnded(step_id=step.id, usage=step.usage))
+    tell_end(turn, end, ports)
+
+
+async def go_on(turn: Turn, asked: Message, step: Step, ports: Ports) -> bool:
+    """Go on from an answered approval: run what was approved, and say whether the turn is over."""
+    return await run_calls(turn, step, asked, settled_results(turn.answers), ports)
+
+
+async def run_calls(turn: Turn, step: Step, asked: Message, settled: dict[str, ToolResult], ports: Ports) -> bool:
+    """Run the calls that are not settled, commit the step, and say whether the turn is over."""
     began = time.monotonic_ns()
-    results = await ports.act(turn, asked)
+    results = {**settled, **await ports.act(turn, asked, settled)}
     reason = stop_after_calls(
         turn.state.agent.tool_rules, asked.tool_calls, steps_done=turn.steps, max_steps=turn.request.max_steps
     )
     end = End(reason=reason) if reason else None
     step = structs.replace(
-        draft.step, status="success", stop_reason=reason, tools_ns=time.monotonic_ns() - began, completed_at=ports.now()
+        step, status="success", stop_reason=reason, tools_ns=time.monotonic_ns() - began, completed_at=ports.now()
     )
-    returned = await commit(ports.database, lambda tx: store_returns(tx, turn, step, asked, results, end, ports.now()))
-    turn.asked = None
-    turn.messages.append(returned)
-    ports.emit(MessageStored(message=returned))
+    stored = await commit(ports.database, lambda tx: store_returns(tx, turn, step, asked, results, end, ports.now()))
+    turn.asked, turn.following = None, ()
+    turn.messages.extend(stored)
+    ports.emit(MessageStored(message=stored[0]))
     ports.emit(StepEnded(step_id=step.id, usage=step.usage))
     if end:
         tell_end(turn, end, ports)
@@ -231,15 +268,18 @@ async def finish_broken(turn: Turn, end: End, ports: Ports, *, reason: str = CAN
     tell_end(turn, end, ports)
 
 
+def ended_event(turn: Turn, end: End) -> RunEnded:
+    """Return the terminal event of a run."""
+    return RunEnded(
+        run_id=turn.run.id,
+        stop_reason=end.reason,
+        usage=turn.usage,
+        step_count=turn.steps,
+        context_tokens=turn.context_tokens,
+        error=end.error,
+    )
+
+
 def tell_end(turn: Turn, end: End, ports: Ports) -> None:
     """Tell the end of the run, which is stored by now."""
-    ports.emit(
-        RunEnded(
-            run_id=turn.run.id,
-            stop_reason=end.reason,
-            usage=turn.usage,
-            step_count=turn.steps,
-            context_tokens=turn.context_tokens,
-            error=end.error,
-        )
-    )
+    ports.emit(ended_event(turn, end))

@@ -1,10 +1,9 @@
 """Compiling a conversation's prompt by call, and reading the one that its next request carries."""
 
+from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, refresh_prompt, system_message
 from eunoe.runtime.runtime import Runtime, utc_now
-from eunoe.runtime.turn import find_conversation
 from eunoe.state.messages import Message
-from eunoe.store import agents
 from eunoe.store.database import Transaction
 
 
@@ -23,8 +22,7 @@ async def recompile(
     now = utc_now()
 
     def compile_it(tx: Transaction) -> str:
-        state = agents.state(tx, agent_id)
-        conversation = find_conversation(tx, state, conversation_id)
+        state, conversation = state_in(tx, agent_id, conversation_id)
         model = conversation_model(runtime.models, state, conversation)
         make = current_prompt if dry_run else refresh_prompt
         return make(tx, state, conversation, model, now, renew_facts=update_timestamp).text
@@ -37,8 +35,7 @@ async def read_system_message(runtime: Runtime, agent_id: str, conversation_id: 
     now = utc_now()
 
     def read(tx: Transaction) -> Message:
-        state = agents.state(tx, agent_id)
-        conversation = find_conversation(tx, state, conversation_id)
+        state, conversation = state_in(tx, agent_id, conversation_id)
         model = conversation_model(runtime.models, state, conversation)
         return system_message(tx, state, conversation, model, now)
 

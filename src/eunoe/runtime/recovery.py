@@ -1,16 +1,19 @@
 """What a crash left behind: leases of dead runs, calls without returns, runs without an end (I1, I3, I4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec import structs
 
+from eunoe.runtime.approvals import EXPIRED, denials, settled_results
 from eunoe.runtime.window import INTERRUPTED, MISSING, closing_message, unanswered
+from eunoe.state.approvals import Answer, Approval
 from eunoe.state.conversations import Conversation
 from eunoe.state.errors import ConversationBusy, NotFound
+from eunoe.state.events import RunEnded
 from eunoe.state.runs import Run, RunError
-from eunoe.store import conversations, messages, runs, steps
+from eunoe.store import approvals, conversations, messages, run_events, runs, steps
 from eunoe.store.database import Transaction
 
 PROCESS_STOPPED: Final = RunError(
@@ -26,20 +29,35 @@ def end_interrupted_run(tx: Transaction, run: Run, now: datetime) -> None:
                 tx,
                 structs.replace(step, status="failed", stop_reason="error", error=PROCESS_STOPPED, completed_at=now),
             )
-    runs.update(
-        tx,
-        structs.replace(run, status="failed", stop_reason="error", error=PROCESS_STOPPED, completed_at=now),
+    ended = structs.replace(run, status="failed", stop_reason="error", error=PROCESS_STOPPED, completed_at=now)
+    runs.update(tx, ended)
+    if run.background:
+        run_events.append(tx, run.id, run_events.last_seq(tx, run.id) + 1, [stored_end(ended)], now)
+
+
+def stored_end(run: Run) -> RunEnded:
+    """Return the terminal event of a run as its row tells it."""
+    return RunEnded(
+        run_id=run.id,
+        stop_reason=run.stop_reason or "error",
+        usage=run.usage,
+        step_count=run.step_count,
+        error=run.error,
     )
 
 
 def close_broken_calls(tx: Transaction, conversation: Conversation, *, run_id: str | None, now: datetime) -> int:
     """Give each unanswered call of the window its recorded error return, and return how many calls that were.
 
-    A call at the end of the window was cut off by a crash; one further up came with a broken history.
+    A call at the end of the window was cut off by a crash; one further up came with a broken history. Calls that wait
+    for an answer are not broken.
     """
     window = conversations.window(tx, conversation)
+    waiting = approvals.open_of(tx, conversation.id)
     closed = 0
     for broken in unanswered(window):
+        if waiting and waiting.message_id == broken.message.id:
+            continue
         last = broken.after.id == window[-1].id
         closing = closing_message(
             broken.message, broken.calls, INTERRUPTED if last else MISSING, run_id=run_id, now=now
@@ -50,6 +68,32 @@ def close_broken_calls(tx: Transaction, conversation: Conversation, *, run_id: s
             messages.insert_after(tx, conversation.id, closing, broken.after.position)
         closed += len(broken.calls)
     return closed
+
+
+def close_approval(
+    tx: Transaction,
+    approval: Approval,
+    answers: Sequence[Answer] = (),
+    *,
+    by: str,
+    run_id: str | None,
+    reason: str = EXPIRED,
+    now: datetime,
+) -> None:
+    """Close a question without asking further: its message's calls get error returns, and the record says by whom.
+
+    Without ``answers`` every call is closed with ``reason``; calls that waited only for the others are closed too.
+    """
+    given = tuple(answers) or denials(approval, reason)
+    asked = messages.get(tx, approval.message_id, conversation_id=approval.conversation_id)
+    settled = settled_results(given) if answers else {}
+    closing = closing_message(asked, asked.tool_calls, reason, run_id=run_id, now=now)
+    parts = tuple(
+        structs.replace(part, content=settled[part.tool_call_id].content) if part.tool_call_id in settled else part
+        for part in closing.tool_returns
+    )
+    messages.append(tx, approval.conversation_id, [structs.replace(closing, parts=parts)], now)
+    approvals.answer(tx, approval, given, by=by, run_id=run_id, now=now)
 
 
 def settle_lease(
@@ -90,3 +134,14 @@ def sweep(tx: Transaction, *, is_running: Callable[[Conversation], bool], now: d
             end_interrupted_run(tx, run, now)
         ended += 1
     return ended
+
+
+def close_expired(tx: Transaction, *, is_running: Callable[[Conversation], bool], now: datetime) -> int:
+    """Close every question whose time is over, and return how many there were."""
+    closed = 0
+    for approval in approvals.expired(tx, now):
+        conversation = conversations.get(tx, approval.conversation_id)
+        if conversation.lease_run_id is None or not is_running(conversation):
+            close_approval(tx, approval, by="timeout", run_id=None, now=now)
+            closed += 1
+    return closed

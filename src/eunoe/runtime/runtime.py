@@ -1,11 +1,11 @@
 """An open store with its models: where turns are started, watched and ended."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,15 +17,21 @@ from eunoe.runtime.checkpoint import End
 from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import OWN_FAULT, describe_own_error
 from eunoe.runtime.handles import RunHandle
-from eunoe.runtime.loop import Ports, finish_broken, run_turn, tell_end
-from eunoe.runtime.recovery import sweep
+from eunoe.runtime.loop import Ports, ended_event, finish_broken, run_turn
+from eunoe.runtime.opening import open_turn
+from eunoe.runtime.recording import recording
+from eunoe.runtime.recovery import close_expired, sweep
 from eunoe.runtime.settings import Settings
-from eunoe.runtime.turn import Turn, TurnRequest, open_turn
+from eunoe.runtime.turn import AlreadyStarted, Turn, TurnRequest
+from eunoe.runtime.watching import watch
 from eunoe.runtime.window import INTERRUPTED
 from eunoe.state.conversations import Conversation
-from eunoe.state.errors import ConversationBusy, EunoeError
+from eunoe.state.errors import ConversationBusy, EunoeError, PendingApproval, StoreError
+from eunoe.state.events import Event, RunStarted
 from eunoe.state.ids import new_id
-from eunoe.store import tools
+from eunoe.state.messages import Message
+from eunoe.state.runs import UNFINISHED
+from eunoe.store import run_events, runs, tools
 from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
 from eunoe.store.sqlite import open_sqlite
@@ -34,6 +40,12 @@ from eunoe.tools.builtin import builtin_tools
 _log: Final = logging.getLogger(__name__)
 _POLL: Final = 0.2
 """Seconds between looks at a conversation that another process holds."""
+TICK: Final = 1.0
+"""Seconds between looks at what other processes ask of this one's runs."""
+TIDY_EVERY: Final = 15
+"""Ticks between looks for dead runs and questions that expired."""
+CANCEL_WAIT: Final = 10.0
+"""Seconds that a cancel waits for another process to end its run."""
 
 
 def utc_now() -> datetime:
@@ -66,6 +78,10 @@ class Runtime:
         """Return the handle of a run that goes on in this process."""
         return self._running.get(run_id)
 
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
+        """Run something beside, for as long as the store is open."""
+        self._tasks.start_soon(work, *args)
+
     def runs_of(self, agent_id: str) -> list[str]:
         """Return the ids of an agent's runs that go on in this process."""
         return [run_id for run_id, handle in self._running.items() if handle.agent_id == agent_id]
@@ -73,18 +89,22 @@ class Runtime:
     async def start(self, request: TurnRequest) -> RunHandle:
         """Start a turn. It goes on by itself; watch it by its handle.
 
-        When this returns, the request's messages are stored. Raises ``NotFound``, ``ConversationBusy`` (at once, or
-        after the settings' ``busy_wait`` for a request that waits), ``InvalidInput`` and ``StoreError``; then nothing
-        is stored.
+        When this returns, the request's messages are stored. A request that was taken before (same otid, or a reply to
+        an approval that is answered) gets the handle of the run that it started then. Raises ``NotFound``,
+        ``InvalidInput``, ``StoreError``, and — at once, or after the settings' ``busy_wait`` for a request that
+        waits — ``ConversationBusy`` and ``PendingApproval``; then nothing is stored.
         """
         deadline = anyio.current_time() + self.settings.busy_wait
         while True:
             try:
                 return await self._start(request)
-            except ConversationBusy as busy:
-                if request.on_busy == "reject" or anyio.current_time() >= deadline:
+            except AlreadyStarted as before:
+                return await watch(self, before.run_id)
+            except (ConversationBusy, PendingApproval) as wait:
+                patient = request.on_busy if isinstance(wait, ConversationBusy) else request.on_pending
+                if patient == "reject" or anyio.current_time() >= deadline:
                     raise
-                holder = self._running.get(str(busy.details["run_id"]))
+                holder = self._running.get(str(wait.details.get("run_id")))
             with anyio.move_on_after(deadline - anyio.current_time() if holder else _POLL):
                 if holder:
                     await holder.wait()
@@ -94,7 +114,7 @@ class Runtime:
     async def _start(self, request: TurnRequest) -> RunHandle:
         run_id = new_id("run")
         scope = anyio.CancelScope()
-        handle = RunHandle(run_id, request.agent_id, request.conversation_id or "default", scope.cancel)
+        handle = RunHandle(run_id, request.agent_id, scope.cancel)
         self._running[run_id] = handle
 
         def opening(tx: Transaction) -> Turn:
@@ -113,32 +133,50 @@ class Runtime:
         except BaseException:
             del self._running[run_id]
             raise
-        handle.opened(turn.conversation.id)
-        self._tasks.start_soon(self._drive, turn, handle, scope)
+        self._tasks.start_soon(self._carry, turn, handle, scope)
         return handle
 
-    async def _drive(self, turn: Turn, handle: RunHandle, scope: anyio.CancelScope) -> None:
+    async def _carry(self, turn: Turn, handle: RunHandle, scope: anyio.CancelScope) -> None:
+        """Run a turn with its events told, and for a background run stored first."""
+        started = RunStarted(run_id=turn.run.id, agent_id=turn.run.agent_id, conversation_id=turn.conversation.id)
+        try:
+            if turn.run.background:
+                async with recording(self.db, handle, utc_now) as emit:
+                    emit(started)
+                    await self._drive(turn, emit, scope)
+            else:
+                handle.publish(started)
+                await self._drive(turn, handle.publish, scope)
+        finally:
+            self._running.pop(turn.run.id, None)
+            if handle.ended is None:
+                handle.publish(ended_event(turn, End(reason="error", error=OWN_FAULT)))
+
+    async def _drive(self, turn: Turn, emit: Callable[[Event], None], scope: anyio.CancelScope) -> None:
         ports = Ports(
             database=self.db,
             models=self.models,
-            act=lambda turn, asked: act(self.db, turn, asked, utc_now()),
+            act=lambda turn, asked, settled: act(self.db, turn, asked, settled, utc_now()),
+            patience=self._patience,
             now=utc_now,
-            emit=handle.publish,
+            emit=emit,
         )
         try:
             with scope:
                 await self._run(turn, ports)
-            if handle.ended is None:
+            if scope.cancelled_caught:
                 await finish_broken(turn, End(reason="cancelled"), ports)
         except anyio.get_cancelled_exc_class():
             await finish_broken(turn, End(reason="cancelled"), ports, reason=INTERRUPTED)
             raise
         except EunoeError as error:
             _log.warning("run %s ended without a record: %s", turn.run.id, error)
-        finally:
-            self._running.pop(turn.run.id, None)
-            if handle.ended is None:
-                tell_end(turn, End(reason="error", error=OWN_FAULT), ports)
+
+    def _patience(self, turn: Turn, asked: Message) -> timedelta | None:
+        client = {tool.name for tool in turn.request.client_tools}
+        waits_for_client = any(call.name in client for call in asked.tool_calls if call.id in asked.needs_approval)
+        seconds = self.settings.client_tool_wait if waits_for_client else self.settings.approval_wait
+        return timedelta(seconds=seconds) if seconds else None
 
     async def _run(self, turn: Turn, ports: Ports) -> None:
         try:
@@ -151,13 +189,55 @@ class Runtime:
             await finish_broken(turn, End(reason="error", error=OWN_FAULT), ports, reason=INTERRUPTED)
 
     async def cancel(self, run_id: str) -> bool:
-        """End a run of this process as cancelled, wait for its end, and say whether it was running."""
+        """End a run as cancelled, wait for its end, and say whether it was running.
+
+        A run of another process is asked to end there, which that process does within a second or two; this waits at
+        most ``CANCEL_WAIT`` for it. Raises ``NotFound``.
+        """
         handle = self._running.get(run_id)
-        if handle is None:
+        if handle is not None:
+            handle.cancel()
+            await handle.wait()
+            return True
+        run = await self.db.read(lambda tx: runs.get(tx, run_id))
+        if run.status not in UNFINISHED:
             return False
-        handle.cancel()
-        await handle.wait()
+        await self.db.write(lambda tx: runs.ask_to_cancel(tx, run_id, utc_now()))
+        with anyio.move_on_after(CANCEL_WAIT):
+            await (await watch(self, run_id)).wait()
         return True
+
+    async def look_after(self) -> None:
+        """Do what is due: cancel what other processes ask to cancel, end dead runs, close what waited too long."""
+        mine = list(self._running)
+        if mine:
+            for run_id in await self.db.read(lambda tx: runs.asked_to_cancel(tx, mine)):
+                if handle := self._running.get(run_id):
+                    handle.cancel()
+
+    async def tidy(self) -> None:
+        """End the runs of dead processes, close questions that expired, and forget old events."""
+        now = utc_now()
+
+        def work(tx: Transaction) -> None:
+            sweep(tx, is_running=self.is_running, now=now)
+            close_expired(tx, is_running=self.is_running, now=now)
+            run_events.forget(tx, now - timedelta(seconds=self.settings.events_kept))
+
+        await self.db.write(work)
+
+    async def watch_over(self) -> None:
+        """Look after the runs for as long as the store is open."""
+        ticks = 0
+        while True:
+            await anyio.sleep(TICK)
+            ticks += 1
+            try:
+                await self.look_after()
+                if ticks % TIDY_EVERY == 0:
+                    await self.tidy()
+            except StoreError as error:
+                _log.warning("the store cannot be looked after now: %s", error)
 
     async def aclose(self) -> None:
         """Let the running turns end for the settings' ``shutdown_wait``, then end them as cancelled."""
@@ -166,6 +246,7 @@ class Runtime:
                 await handle.wait()
         for handle in list(self._running.values()):
             handle.cancel()
+            await handle.wait()
 
 
 def _prepare(tx: Transaction, is_running: Callable[[Conversation], bool], now: datetime) -> int:
@@ -189,6 +270,7 @@ async def open_runtime(settings: Settings, *, models: Models | None = None) -> A
             ended = await database.write(partial(_prepare, is_running=runtime.is_running, now=utc_now()))
             if ended:
                 _log.info("ended %d runs that an earlier process left behind", ended)
+            tasks.start_soon(runtime.watch_over)
             try:
                 yield runtime
             except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
@@ -196,6 +278,7 @@ async def open_runtime(settings: Settings, *, models: Models | None = None) -> A
             finally:
                 with anyio.CancelScope(shield=True):
                     await runtime.aclose()
+                tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await asked.aclose()
         if failure is not None:

@@ -10,6 +10,7 @@ from eunoe.state.errors import InvalidInput
 
 DEFAULT_HOME: Final = "~/.eunoe"
 DATABASE_NAME: Final = "eunoe.db"
+MOST_SECONDS: Final = 31_536_000
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -18,12 +19,17 @@ class Settings(Struct, frozen=True, kw_only=True):
     ``home`` is the folder of the store. ``environment`` is where providers' addresses and keys are read from; it is
     never printed. ``busy_wait`` is how long, in seconds, a request with ``on_busy="wait"`` waits for the run before it.
     ``shutdown_wait`` is how long, in seconds, running turns may go on after the store was asked to close.
+    ``client_tool_wait`` is how long calls of the client's own tools wait for their returns, ``approval_wait`` how long
+    calls wait for a person (0: for ever), and ``events_kept`` how long the events of an ended background run are kept.
     """
 
     home: Path
     environment: Mapping[str, str] = {}
     busy_wait: float = 120.0
     shutdown_wait: float = 5.0
+    client_tool_wait: float = 3_600.0
+    approval_wait: float = 0.0
+    events_kept: float = 86_400.0
 
     @property
     def database(self) -> Path:
@@ -49,8 +55,10 @@ def settings_from(environment: Mapping[str, str], home: str | Path | None = None
             value = float(text)
         except ValueError:
             value = -1.0
-        if not 0 <= value <= 86_400:
-            raise InvalidInput(f"{name} must be a number of seconds from 0 to 86400, not {text!r}.", field=name)
+        if not 0 <= value <= MOST_SECONDS:
+            raise InvalidInput(
+                f"{name} must be a number of seconds from 0 to {MOST_SECONDS}, not {text!r}.", field=name
+            )
         return value
 
     folder = Path(home or environment.get("EUNOE_HOME") or DEFAULT_HOME).expanduser().absolute()
@@ -59,4 +67,7 @@ def settings_from(environment: Mapping[str, str], home: str | Path | None = None
         environment=environment,
         busy_wait=seconds("EUNOE_BUSY_WAIT", 120.0),
         shutdown_wait=seconds("EUNOE_SHUTDOWN_WAIT", 5.0),
+        client_tool_wait=seconds("EUNOE_CLIENT_TOOL_WAIT", 3_600.0),
+        approval_wait=seconds("EUNOE_APPROVAL_WAIT", 0.0),
+        events_kept=seconds("EUNOE_EVENTS_KEPT", 86_400.0),
     )

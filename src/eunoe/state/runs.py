@@ -26,6 +26,8 @@ StepStatus = Literal["pending", "success", "failed", "cancelled"]
 
 COMPLETED_REASONS: frozenset[str] = frozenset({"end_turn", "max_steps", "tool_rule", "requires_approval"})
 
+UNFINISHED: frozenset[str] = frozenset({"created", "running"})
+
 
 def status_for(reason: StopReason) -> RunStatus:
     """Return the status of a run that ended for this reason."""

@@ -154,6 +154,16 @@ def page(tx: Transaction, query: MessageQuery) -> list[Message]:
     return [_read(row) for row in rows]
 
 
+def run_of_otids(tx: Transaction, conversation_id: str, otids: Sequence[str]) -> str | None:
+    """Return the run whose request brought a message with one of these otids to a conversation, if there is one."""
+    row = tx.row(
+        f"SELECT run_id FROM messages WHERE conversation_id = ? AND otid IN ({marks(otids)}) AND run_id IS NOT NULL "
+        f"ORDER BY seq DESC LIMIT 1",
+        [conversation_id, *otids],
+    )
+    return None if row is None else row[0]
+
+
 def count(tx: Transaction, agent_id: str, conversation_id: str | None = None) -> int:
     """Return how many messages an agent has, or one of its conversations."""
     where = _scope(agent_id, conversation_id)

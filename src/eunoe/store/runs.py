@@ -1,12 +1,14 @@
 """Runs."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Final
 
 from eunoe.state.errors import NotFound
 from eunoe.state.runs import Run
 from eunoe.store.database import Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
-from eunoe.store.rows import Shape
+from eunoe.store.rows import Shape, marks, micros
 
 _RUNS: Final = Shape(Run, "runs")
 
@@ -53,6 +55,21 @@ def get(tx: Transaction, run_id: str) -> Run:
 def unfinished(tx: Transaction) -> list[Run]:
     """Return every run that has not ended, oldest first: what a new process has to look after."""
     return _RUNS.all(tx.rows(f"{_RUNS.select} WHERE {_UNFINISHED} ORDER BY created_at, id"))
+
+
+def ask_to_cancel(tx: Transaction, run_id: str, now: datetime) -> None:
+    """Leave a request for the process that carries this run to cancel it. Asking twice is the same as once."""
+    tx.execute(
+        "INSERT INTO cancel_requests (run_id, asked_at) VALUES (?, ?) ON CONFLICT (run_id) DO NOTHING",
+        (run_id, micros(now)),
+    )
+
+
+def asked_to_cancel(tx: Transaction, run_ids: Sequence[str]) -> list[str]:
+    """Return those of these runs that were asked to cancel."""
+    return [
+        row[0] for row in tx.rows(f"SELECT run_id FROM cancel_requests WHERE run_id IN ({marks(run_ids)})", run_ids)
+    ]
 
 
 def page(tx: Transaction, query: RunQuery) -> list[Run]:

@@ -30,3 +30,9 @@ CREATE INDEX conversation_blocks_by_block ON conversation_blocks (block_id);
 
 CREATE INDEX messages_by_otid ON messages (conversation_id, otid) WHERE otid IS NOT NULL;
 CREATE INDEX run_events_by_age ON run_events (created_at);
+
+-- Runs that another process is asked to cancel.
+CREATE TABLE cancel_requests (
+  run_id TEXT PRIMARY KEY REFERENCES runs (id) ON DELETE CASCADE,
+  asked_at BIGINT NOT NULL
+);

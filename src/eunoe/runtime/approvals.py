@@ -1,0 +1,94 @@
+"""What happens when tool calls need an answer: matching answers to calls, and what becomes of each call (pure)."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct, structs
+
+from eunoe.state.approvals import Answer, Approval
+from eunoe.state.errors import InvalidInput
+from eunoe.state.messages import ApprovalPart, Message, ToolReturnPart
+from eunoe.state.rules import ApprovalRule, ToolRule
+from eunoe.state.tools import Tool
+from eunoe.tools.protocol import ToolResult
+
+DENIED: Final = "Error: request to call tool denied. User reason: {reason}"
+WENT_ON: Final = "the user went on without answering"
+CANCELLED_REQUEST: Final = "The user cancelled the request, so the tool call was denied."
+EXPIRED: Final = "Nobody answered in time, so the call was not made."
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """An answer as a caller gives it.
+
+    ``answers`` name their calls. ``all_calls`` is one decision about every waiting call; ``request_id`` then names the
+    message (or the approval) that is answered, if the caller knows it.
+    """
+
+    answers: tuple[Answer, ...] = ()
+    all_calls: ApprovalPart | None = None
+    request_id: str | None = None
+
+    @property
+    def call_ids(self) -> tuple[str, ...]:
+        """The ids of the calls that are answered one by one."""
+        return tuple(answer.tool_call_id for answer in self.answers)
+
+
+def gated_calls(rules: Sequence[ToolRule], tools: Sequence[Tool], client: set[str], asked: Message) -> tuple[str, ...]:
+    """Return the ids of the calls that need an answer: by a rule, by the tool's default, or as the client's."""
+    ruled = {rule.tool_name for rule in rules if isinstance(rule, ApprovalRule)}
+    cautious = {tool.name for tool in tools if tool.default_requires_approval}
+    return tuple(call.id for call in asked.tool_calls if call.name in ruled | cautious | client)
+
+
+def _expand(approval: Approval, reply: Reply) -> tuple[Answer, ...]:
+    if reply.all_calls is None:
+        return reply.answers
+    if reply.request_id not in {None, approval.id, approval.message_id}:
+        raise InvalidInput(
+            f"No approval {reply.request_id!r} is pending. The pending request is {approval.message_id!r}.",
+            field="approval_request_id",
+        )
+    return tuple(structs.replace(reply.all_calls, tool_call_id=call.id) for call in approval.calls)
+
+
+def match_reply(approval: Approval, reply: Reply) -> tuple[Answer, ...]:
+    """Return the answers in order of the calls, one for each. Raises ``InvalidInput`` that names the right ids."""
+    answers = _expand(approval, reply)
+    if not answers:
+        raise InvalidInput(
+            "Invalid approval response. Approval response message does not contain any approvals.", field="approvals"
+        )
+    expected = [call.id for call in approval.calls]
+    given = [answer.tool_call_id for answer in answers]
+    if sorted(given) != sorted(expected):
+        raise InvalidInput(f"Invalid tool call IDs. Expected '{expected}', but received '{given}'.", field="approvals")
+    by_id = {answer.tool_call_id: answer for answer in answers}
+    return tuple(by_id[call_id] for call_id in expected)
+
+
+def nothing_pending() -> InvalidInput:
+    """Return the error for an answer to a question that was never asked."""
+    return InvalidInput(
+        "Cannot process approval response: No tool call is currently awaiting approval. Send a regular message.",
+        field="approvals",
+    )
+
+
+def settled_results(answers: Sequence[Answer]) -> dict[str, ToolResult]:
+    """Return the results that the answers themselves give, by call id; approved calls are left to be run."""
+    results: dict[str, ToolResult] = {}
+    for answer in answers:
+        if isinstance(answer, ToolReturnPart):
+            results[answer.tool_call_id] = ToolResult(
+                content=answer.content, status=answer.status, stdout=answer.stdout, stderr=answer.stderr
+            )
+        elif not answer.approve:
+            results[answer.tool_call_id] = ToolResult(content=DENIED.format(reason=answer.reason), status="error")
+    return results
+
+
+def denials(approval: Approval, reason: str) -> tuple[ApprovalPart, ...]:
+    """Return the answers that deny every waiting call."""
+    return tuple(ApprovalPart(tool_call_id=call.id, approve=False, reason=reason) for call in approval.calls)

@@ -1,0 +1,88 @@
+"""Watching a run that is not in hand: one that ended, or one that another process carries."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, Final, Protocol
+
+import anyio
+from msgspec import Struct
+
+from eunoe.runtime.handles import RunHandle
+from eunoe.runtime.recovery import stored_end
+from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
+from eunoe.state.runs import UNFINISHED, Run
+from eunoe.store import messages, run_events, runs
+from eunoe.store.database import Database, Transaction
+from eunoe.store.messages import MessageQuery
+
+_LOOK: Final = 0.2
+"""Seconds between looks at a run that another process carries."""
+
+
+class Carrier(Protocol):
+    """Who carries the runs of this process: the runtime, as far as watching needs it."""
+
+    @property
+    def db(self) -> Database:
+        """The store."""
+        ...
+
+    def handle(self, run_id: str) -> RunHandle | None:
+        """Return the handle of a run that goes on here."""
+        ...
+
+    def spawn(self, work: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
+        """Run something beside."""
+        ...
+
+    async def cancel(self, run_id: str) -> bool:
+        """Cancel a run, wherever it goes on."""
+        ...
+
+
+class _Past(Struct, frozen=True, kw_only=True):
+    run: Run
+    events: list[Event]
+
+
+def _read(tx: Transaction, run_id: str) -> _Past:
+    """Return a run and what its store tells of it: its stored events, else its messages and its end."""
+    run = runs.get(tx, run_id)
+    if run.background:
+        stored = run_events.of_run(tx, run_id)
+        if stored or run.status in UNFINISHED:
+            return _Past(run=run, events=stored)
+    events: list[Event] = [RunStarted(run_id=run.id, agent_id=run.agent_id, conversation_id=run.conversation_id)]
+    if run.status not in UNFINISHED:
+        query = MessageQuery(run_id=run_id, roles=("assistant", "tool", "summary"), order="asc", limit=None)
+        events += [MessageStored(message=message) for message in messages.page(tx, query)]
+        events.append(stored_end(run))
+    return _Past(run=run, events=events)
+
+
+async def watch(carrier: Carrier, run_id: str) -> RunHandle:
+    """Return a handle of any run, whoever carries it. Raises ``NotFound``.
+
+    A background run is told with its events as they were numbered; any other that is over, with its messages.
+    """
+    live = carrier.handle(run_id)
+    if live is not None:
+        return live
+    past = await carrier.db.read(lambda tx: _read(tx, run_id))
+    handle = RunHandle(run_id, past.run.agent_id, cancel=lambda: carrier.spawn(carrier.cancel, run_id))
+    for event in past.events:
+        handle.publish(event)
+    if handle.ended is None:
+        carrier.spawn(_follow, carrier, handle, len(past.events))
+    return handle
+
+
+async def _follow(carrier: Carrier, handle: RunHandle, told: int) -> None:
+    """Publish what comes of a run in another process, until it ends."""
+    while handle.ended is None:
+        await anyio.sleep(_LOOK)
+        past = await carrier.db.read(lambda tx: _read(tx, handle.run_id))
+        for event in past.events[told:]:
+            handle.publish(event)
+        told = max(told, len(past.events))
+        if past.run.status not in UNFINISHED and not isinstance(past.events[-1], RunEnded):
+            handle.publish(stored_end(past.run))
