@@ -2,12 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
+from eunoe.version import __version__
+
 if TYPE_CHECKING:
     from eunoe.embedded import Agent, Home, SyncAgent, SyncHome, TurnFailed, open, open_sync
     from eunoe.state.blocks import BlockSpec
     from eunoe.state.errors import EunoeError
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Agent",
