@@ -8,9 +8,10 @@ from eunoe.memory.draft import Changed, Created
 from eunoe.memory.tools import MemoryEdit, edit
 from eunoe.runtime.blocks import create_block, update_block
 from eunoe.runtime.turn import Turn
+from eunoe.state.blocks import Block
 from eunoe.state.errors import EunoeError, InvalidInput
 from eunoe.state.messages import ToolCallPart
-from eunoe.store import blocks
+from eunoe.store import blocks, isolated
 from eunoe.store.database import Transaction
 from eunoe.tools.protocol import ToolResult
 
@@ -47,11 +48,19 @@ def _apply(tx: Transaction, turn: Turn, made: MemoryEdit, now: datetime) -> None
             blocks.detach(tx, agent_id, change.block_id)
 
 
+def seen_blocks(tx: Transaction, turn: Turn) -> tuple[Block, ...]:
+    """Return the blocks as they are now, with the conversation's own in place of the agent's."""
+    shared = blocks.of_agent(tx, turn.state.agent.id)
+    if turn.conversation.is_default:
+        return shared
+    return isolated.in_place_of(shared, isolated.of_conversation(tx, turn.conversation.id))
+
+
 def run_memory_call(tx: Transaction, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
     """Run one memory tool. A call that fails changes nothing and is told to the model as an error."""
     tx.execute("SAVEPOINT memory_call")
     try:
-        made = edit(call.name, parse_arguments(call), blocks.of_agent(tx, turn.state.agent.id))
+        made = edit(call.name, parse_arguments(call), seen_blocks(tx, turn))
         _apply(tx, turn, made, now)
     except EunoeError as error:
         tx.execute("ROLLBACK TO memory_call")

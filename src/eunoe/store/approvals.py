@@ -29,7 +29,8 @@ def open_of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, Appro
     if not agent_ids:
         return {}
     rows = tx.rows(
-        f"SELECT {_APPROVALS.columns} FROM approvals JOIN conversations ON conversations.id = approvals.conversation_id "
+        f"SELECT {_APPROVALS.columns} FROM approvals "
+        f"JOIN conversations ON conversations.id = approvals.conversation_id "
         f"WHERE conversations.is_default = 1 AND answered_at IS NULL AND approvals.agent_id IN ({marks(agent_ids)})",
         agent_ids,
     )

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from eunoe.state.conversations import Compiled, Conversation
 from eunoe.state.errors import LeaseLost, NotFound
-from eunoe.state.messages import Message
+from eunoe.state.messages import POSITION_STEP, Message
 from eunoe.store import messages
 from eunoe.store.database import Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
@@ -52,24 +52,28 @@ def insert(tx: Transaction, conversation: Conversation) -> None:
     tx.execute(_CONVERSATIONS.insert, _CONVERSATIONS.values(conversation))
 
 
-def fork(tx: Transaction, source_id: str, target: Conversation) -> Conversation:
+def fork(tx: Transaction, source_id: str, target: Conversation, *, up_to: int | None = None) -> Conversation:
     """Store ``target`` as a new conversation with the source's messages and window, and return it.
 
-    The messages themselves are shared, at the same positions; no lease is taken over. Raises ``NotFound``.
+    The messages themselves are shared, at the same positions; no lease is taken over. ``up_to`` is the position of the
+    last message to take (all of them, if ``None``); when it lies before the source's window, the new window holds
+    everything that was taken, without the summary. Raises ``NotFound``.
     """
     source = get(tx, source_id)
+    last = source.next_position - POSITION_STEP if up_to is None else up_to
+    evicted = last < source.window_from and up_to is not None
     made = structs.replace(
         target,
-        window_from=source.window_from,
-        summary_message_id=source.summary_message_id,
-        next_position=source.next_position,
+        window_from=0 if evicted else source.window_from,
+        summary_message_id=None if evicted else source.summary_message_id,
+        next_position=last + POSITION_STEP,
         last_message_at=source.last_message_at,
     )
     insert(tx, made)
     tx.execute(
         "INSERT INTO conversation_messages (conversation_id, position, message_id) "
-        "SELECT ?, position, message_id FROM conversation_messages WHERE conversation_id = ?",
-        (made.id, source_id),
+        "SELECT ?, position, message_id FROM conversation_messages WHERE conversation_id = ? AND position <= ?",
+        (made.id, source_id, last),
     )
     return made
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_o
 
 import msgspec
 
+from eunoe.state.errors import StoreError
 from eunoe.store.database import Row
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -74,14 +75,20 @@ class Shape(Generic[S]):
         ]
 
     def read(self, row: Row, **apart: Any) -> S:
-        """Return the object of a row that begins with ``columns``."""
-        return self._kind(
-            **{
-                name: read(value) if read is not None and value is not None else value
-                for name, read, value in zip(self._fields, self._readers, row, strict=False)
-            },
-            **apart,
-        )
+        """Return the object of a row that begins with ``columns``. Raises ``StoreError`` for a garbled one."""
+        try:
+            return self._kind(
+                **{
+                    name: read(value) if read is not None and value is not None else value
+                    for name, read, value in zip(self._fields, self._readers, row, strict=False)
+                },
+                **apart,
+            )
+        except (msgspec.DecodeError, TypeError, OverflowError) as error:
+            raise StoreError(
+                f"A row of the table {self.table} is damaged and cannot be read (it begins with {row[0]!r}; {error}). "
+                f"Nothing was changed. Restore the store from a backup."
+            ) from error
 
     def all(self, rows: Sequence[Row]) -> list[S]:
         """Return the objects of such rows."""
