@@ -230,8 +230,14 @@ def _next_position(tx: Transaction, conversation_id: str) -> int:
 def _store(tx: Transaction, conversation_id: str, placed: Sequence[Message]) -> tuple[Message, ...]:
     tx.execute_many(_MESSAGES.insert, [_MESSAGES.values(message) for message in placed])
     tx.execute_many(_PLACE, [(conversation_id, message.position, message.id) for message in placed])
-    ids = [message.id for message in placed]
-    numbers: dict[str, int] = dict(tx.rows(f"SELECT id, seq FROM messages WHERE id IN ({marks(ids)})", ids))
+    numbers: dict[str, int] = dict(
+        tx.rows(
+            "SELECT messages.id, messages.seq FROM conversation_messages cm "
+            "JOIN messages ON messages.id = cm.message_id "
+            "WHERE cm.conversation_id = ? AND cm.position BETWEEN ? AND ?",
+            (conversation_id, placed[0].position, placed[-1].position),
+        )
+    )
     stored = tuple(structs.replace(message, seq=numbers[message.id]) for message in placed)
     full_text.add(tx, stored)
     return stored

@@ -94,7 +94,7 @@ def _prepare(writer: sqlite3.Connection, path: Path, max_pages: int | None) -> N
     if wanted:
         if not fresh:
             _back_up(writer, path, wanted[0])
-        _migrate(writer, wanted)
+        _migrate(writer, path, wanted)
     if max_pages is not None:
         writer.execute(f"PRAGMA max_page_count = {max_pages:d}")
 
@@ -112,17 +112,28 @@ def _back_up(connection: sqlite3.Connection, path: Path, migration: str) -> None
         connection.backup(copy)
 
 
-def _migrate(connection: sqlite3.Connection, wanted: list[str]) -> None:
+def _migrate(connection: sqlite3.Connection, path: Path, wanted: list[str]) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         connection.execute(migrations.LEDGER)
         for name in wanted:
-            for statement in migrations.statements(name, "sqlite"):
-                connection.execute(statement)
-            connection.execute(
-                "INSERT INTO migrations (name, applied_at) VALUES (?, ?)", (name, micros(datetime.now(UTC)))
-            )
+            _apply(connection, path, name)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+
+
+def _apply(connection: sqlite3.Connection, path: Path, name: str) -> None:
+    try:
+        for statement in migrations.statements(name, "sqlite"):
+            connection.execute(statement)
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+            raise
+        raise StoreError(
+            f"The store {path} could not be brought up to date: migration {name!r} failed ({error}). "
+            f"The store is as it was. Report this with the message, or use the version of Eunoe that wrote it.",
+            migration=name,
+        ) from error
+    connection.execute("INSERT INTO migrations (name, applied_at) VALUES (?, ?)", (name, micros(datetime.now(UTC))))
