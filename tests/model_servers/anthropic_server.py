@@ -15,7 +15,7 @@ from starlette.routing import Route
 from eunoe.models.plain_words import View
 from eunoe.models.script import Directions
 from eunoe.models.scripted import call_id, direct, pieces, usage_of, view_of, words
-from model_servers.control import ModelServer, event, json_response, misbehave, run_as_process, stream
+from model_servers.control import ModelServer, event, json_response, misbehave, run_as_process
 
 
 def anthropic_server() -> ModelServer:
@@ -35,7 +35,7 @@ def _routes(server: ModelServer) -> list[Route]:
         blocks = _blocks(body, directions)
         if not body.get("stream") or behaviour.whole:
             return json_response(_message(body, blocks, directions))
-        return stream(_events(body, blocks, directions), behaviour)
+        return server.stream(_events(body, blocks, directions), behaviour)
 
     async def models(request: Request) -> Response:
         server.seen.append(request.url.path)
@@ -87,9 +87,8 @@ def _view(body: dict[str, Any]) -> View:
     system = body.get("system", "")
     messages: list[dict[str, Any]] = [{"role": "system", "content": system}]
     for message in body["messages"]:
-        for block in message["content"]:
-            if block["type"] == "tool_result":
-                messages.append({"role": "tool", "content": block["content"]})
+        results = [block["content"] for block in message["content"] if block["type"] == "tool_result"]
+        messages.extend({"role": "tool", "content": content} for content in results)
         texts = [block for block in message["content"] if block["type"] == "text"]
         if texts or message["role"] == "assistant":
             messages.append({"role": message["role"], "content": texts})

@@ -6,7 +6,7 @@ It records what it is sent, checks the history as strictly as the vendor does, a
 import socket
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -39,7 +39,9 @@ class Behaviour:
     """Only so many events of the answer."""
     cut: Literal["clean", "abrupt"] = "clean"
     hang: bool = False
-    """Silence until ``release``."""
+    """Silence until ``release``, before anything is sent."""
+    hang_after: int | None = None
+    """Silence until ``release``, after so many events of the answer."""
 
 
 class Cut(Exception):
@@ -124,8 +126,26 @@ class ModelServer:
         self.headers.append(dict(request.headers))
         behaviour = self._behaviours.popleft() if self._behaviours else Behaviour()
         if behaviour.hang:
-            await anyio.to_thread.run_sync(self._released.wait, HANG_SECONDS, abandon_on_cancel=True)
+            await self._silence()
         return body, behaviour
+
+    async def _silence(self) -> None:
+        await anyio.to_thread.run_sync(self._released.wait, HANG_SECONDS, abandon_on_cancel=True)
+
+    def stream(self, events: Iterable[str], behaviour: Behaviour) -> Response:
+        """Send events, as far as the behaviour lets them pass."""
+
+        async def send() -> AsyncIterator[str]:
+            for index, text in enumerate(events):
+                if index == behaviour.hang_after:
+                    await self._silence()
+                if index == behaviour.cut_after:
+                    if behaviour.cut == "abrupt":
+                        raise Cut
+                    return
+                yield text
+
+        return StreamingResponse(send(), media_type="text/event-stream")
 
     def authorised(self, given: str) -> bool:
         return self.key is None or given == self.key
@@ -166,23 +186,6 @@ def misbehave(behaviour: Behaviour) -> Response | None:
     if behaviour.raw is not None:
         return Response(behaviour.raw, media_type="text/event-stream")
     return None
-
-
-def stream(events: Iterable[str], behaviour: Behaviour) -> Response:
-    """Send events, or only as many as the behaviour lets pass."""
-
-    async def send() -> AsyncIterator[str]:
-        for index, text in enumerate(events):
-            if behaviour.cut_after is not None and index >= behaviour.cut_after:
-                if behaviour.cut == "abrupt":
-                    raise Cut
-                return
-            yield text
-
-    return StreamingResponse(send(), media_type="text/event-stream")
-
-
-Handler = Callable[[Request], Awaitable[Response]]
 
 
 def run_as_process(server: ModelServer, port: int) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from eunoe.models.plain_words import View
 from eunoe.models.script import Directions
 from eunoe.models.scripted import call_id, direct, pieces, usage_of, view_of, words
-from model_servers.control import ModelServer, event, json_response, misbehave, run_as_process, stream
+from model_servers.control import ModelServer, event, json_response, misbehave, run_as_process
 
 
 def openai_server() -> ModelServer:
@@ -34,7 +34,7 @@ def _routes(server: ModelServer) -> list[Route]:
             return _error(directions.error, "told to fail by the script")
         if not body.get("stream") or behaviour.whole:
             return json_response(_completion(body, directions))
-        return stream(_chat_events(body, directions), behaviour)
+        return server.stream(_chat_events(body, directions), behaviour)
 
     async def responses(request: Request) -> Response:
         body, behaviour = await server.take(request)
@@ -48,7 +48,7 @@ def _routes(server: ModelServer) -> list[Route]:
         output = _output(body, directions)
         if not body.get("stream") or behaviour.whole:
             return json_response(_response(body, output, directions))
-        return stream(_response_events(body, output, directions), behaviour)
+        return server.stream(_response_events(body, output, directions), behaviour)
 
     async def models(request: Request) -> Response:
         server.seen.append(request.url.path)

@@ -67,6 +67,19 @@ def test_a_key_does_not_show():
         msgspec.json.encode(ApiKey("sk-secret"))
 
 
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        ({"OPENAI_API_KEY": "sk-…"}, "OPENAI_API_KEY holds a character that no key has"),
+        ({"OLLAMA_BASE_URL": "http://me:secret@h:1/v1"}, "OLLAMA_BASE_URL holds a user name or password"),
+    ],
+)
+def test_what_cannot_be_sent_or_shown_is_refused_at_once(env: dict[str, str], message: str):
+    with pytest.raises(InvalidInput, match=message) as refused:
+        providers_from_env(env)
+    assert "secret" not in refused.value.message.replace("the secret", "")
+
+
 @pytest.mark.parametrize("text", ["soon", "0", "-1", "nan"])
 def test_a_time_limit_that_is_none_is_refused(text: str):
     with pytest.raises(InvalidInput, match="EUNOE_MODEL_TIMEOUT must be a number of seconds above 0"):

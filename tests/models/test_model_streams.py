@@ -1,14 +1,14 @@
 """What the decoders make of what endpoints send: good answers, odd servers, and ends that are none."""
 
 from collections.abc import Callable, Iterable
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 import anyio
 import httpx2
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
@@ -336,7 +336,7 @@ def test_responses_reasoning_is_kept_for_replay_with_blank_lines_between_summari
     assert (last.finish_reason, last.usage) == ("length", Usage(prompt_tokens=4, completion_tokens=2, cached_tokens=1))
 
 
-SCRIPT = 'THINK:Ünder – 思考\nSAY:Ein Wört 🙂 und mehr\nTOOL:look {"at":"Tür 🚪"}\nTOOL:look {}'
+SCRIPT = 'THINK:Ünder 思考\nSAY:Ein Wört 🙂 und mehr\nTOOL:look {"at":"Tür 🚪"}\nTOOL:look {}'
 
 
 def _recorded(dialect: str) -> bytes:
@@ -379,22 +379,24 @@ def _decoded(dialect: str, chunks: Iterable[bytes]) -> list[ModelEvent]:
 def test_a_recorded_stream_gives_the_whole_answer(dialect: str):
     thought, said, first, second = completed(_decoded(dialect, [RECORDED[dialect]])).parts
     assert isinstance(thought, ReasoningPart)
-    assert (thought.text, said) == ("Ünder – 思考", TextPart(text="Ein Wört 🙂 und mehr"))
+    assert (thought.text, said) == ("Ünder 思考", TextPart(text="Ein Wört 🙂 und mehr"))
     assert isinstance(first, ToolCallPart)
     assert isinstance(second, ToolCallPart)
     assert (msgspec.json.decode(first.arguments), second.arguments) == ({"at": "Tür 🚪"}, "{}")
 
 
 @pytest.mark.parametrize("dialect", list(MAKE))
+@settings(deadline=None)
 @given(cuts=st.lists(st.integers(min_value=1, max_value=4000), max_size=30))
 def test_however_the_bytes_are_split_the_events_are_the_same(dialect: str, cuts: list[int]):
     recorded = RECORDED[dialect]
     bounds = sorted({0, len(recorded), *(cut for cut in cuts if cut < len(recorded))})
-    chunks = [recorded[start:end] for start, end in zip(bounds, bounds[1:], strict=False)]
+    chunks = [recorded[start:end] for start, end in pairwise(bounds)]
     assert _decoded(dialect, chunks) == _decoded(dialect, [recorded])
 
 
 @pytest.mark.parametrize("dialect", list(MAKE))
+@settings(deadline=None)
 @given(data=st.data())
 def test_the_pieces_add_up_to_the_parts_wherever_the_stream_is_cut(dialect: str, data: st.DataObject):
     recorded = RECORDED[dialect]

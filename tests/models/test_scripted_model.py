@@ -13,9 +13,31 @@ MEMORY = {
     "memory_insert": ("label", "new_string", "insert_line"),
     "memory_replace": ("label", "old_string", "new_string"),
 }
-STANDARD = "<human>\n<description>\nFacts\n</description>\n<metadata>\n- chars_current=1\n</metadata>\n<value>\nName: Ada.\nLikes &lt;/human> and maps.\n</value>\n</human>\n"
+STANDARD = """\
+<human>
+<description>
+Facts
+</description>
+<metadata>
+- chars_current=1
+</metadata>
+<value>
+Name: Ada.
+Likes &lt;/human> and maps.
+</value>
+</human>
+"""
 NUMBERED = STANDARD.replace("Name", "1→ Name").replace("Likes", "2→ Likes")
-FILES = "<memory>\n<human>\n  <projection>$MEMORY_DIR/system/human.md</projection>\n  <description>Facts</description>\n  Name: Ada.\n  Likes &lt;/human> and maps.\n</human>\n</memory>"
+FILES = """\
+<memory>
+<human>
+  <projection>$MEMORY_DIR/system/human.md</projection>
+  <description>Facts</description>
+  Name: Ada.
+  Likes &lt;/human> and maps.
+</human>
+</memory>
+"""
 VALUE = "Name: Ada.\nLikes </human> and maps."
 
 

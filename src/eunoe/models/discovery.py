@@ -8,13 +8,15 @@ from typing import Any, Final, Protocol
 import anyio
 from msgspec import Struct
 
-from eunoe.models.catalogue import is_chat_model
 from eunoe.models.json_fields import JsonObject, as_object, int_in, object_in, objects_in, text_in
 from eunoe.models.providers import Provider, endpoint, server_root
 from eunoe.state.errors import ModelError
 
 CACHE_SECONDS: Final = 60.0
 """How long a list is used again before the endpoint is asked anew."""
+
+LONGEST_ASK: Final = 10.0
+"""Seconds that a provider has to tell all of it: someone waits for a list."""
 
 _PARALLEL: Final = 4
 """How many models of one server are asked about at once."""
@@ -65,7 +67,12 @@ class Directory:
         known = self._known.get(provider.name)
         if known is not None and anyio.current_time() - known[0] < CACHE_SECONDS:
             return known[1]
-        listed = await ask(self._asker, provider)
+        try:
+            with anyio.fail_after(LONGEST_ASK):
+                listed = await ask(self._asker, provider)
+        except TimeoutError as error:
+            message = f"{provider.name} did not list its models within {LONGEST_ASK:.0f} s."
+            raise ModelError("timeout", message, provider=provider.name) from error
         self._known[provider.name] = (anyio.current_time(), listed)
         return listed
 
@@ -99,7 +106,7 @@ def _read(body: Any) -> dict[str, Listed]:
     found: dict[str, Listed] = {}
     for model in models:
         name = text_in(model, "id").removeprefix("models/")  # Google's names carry the collection
-        if name and is_chat_model(name) and text_in(model, "type") != "embeddings":
+        if name:
             most = int_in(model, "max_output_tokens") or int_in(model, "max_tokens")
             found[name] = Listed(name=name, context_window=window_in(model), max_output_tokens=most)
     return found
@@ -152,7 +159,7 @@ async def _ollama(asker: Asker, provider: Provider) -> dict[str, Listed]:
             group.start_soon(show, name)
     if failures:
         raise failures[0]
-    return {name: found[name] for name in names if is_chat_model(name)}
+    return {name: found[name] for name in names}
 
 
 async def _ollama_loaded(asker: Asker, provider: Provider, root: str) -> dict[str, int]:

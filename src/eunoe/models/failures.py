@@ -53,6 +53,8 @@ _BY_STATUS: Final[dict[int, ModelErrorKind]] = {
     529: "overloaded",
 }
 
+_SHORTEST_KEY: Final = 6
+
 _LONGEST: Final = 500
 """Characters of an endpoint's own words that go into a message."""
 
@@ -131,5 +133,9 @@ def failure(
 
 
 def without_key(provider: Provider, text: str) -> str:
-    """Take the provider's key out of a text that an endpoint or library wrote (I14)."""
-    return text.replace(provider.api_key.reveal(), "***") if provider.api_key else text
+    """Take the provider's key out of a text that an endpoint or library wrote (I14).
+
+    What is shorter than any real key stands in for one (servers of one's own), and may be a common word.
+    """
+    key = provider.api_key.reveal() if provider.api_key else ""
+    return text.replace(key, "***") if len(key) >= _SHORTEST_KEY else text

@@ -28,7 +28,7 @@ CONNECT_TIMEOUT: Final = 10.0
 """Seconds to open a connection for an answer."""
 LIST_CONNECT_TIMEOUT: Final = 3.0
 LIST_TIMEOUT: Final = 10.0
-"""Seconds for the whole of a request about models: someone waits for a list."""
+"""Seconds of silence in an answer about models; ``discovery`` bounds the whole."""
 LONGEST_EVENT: Final = 16 * 1024 * 1024
 """Bytes of one server-sent event; servers that send whole tool calls need more than a line."""
 
@@ -117,14 +117,9 @@ class Sender:
         timeout = httpx2.Timeout(LIST_TIMEOUT, connect=LIST_CONNECT_TIMEOUT)
         method = "GET" if body is None else "POST"
         try:
-            with anyio.fail_after(LIST_TIMEOUT):
-                response = await self._client.request(
-                    method, url, json=body, headers=auth_headers(provider), timeout=timeout
-                )
-        except TimeoutError as error:
-            raise ModelError(
-                "timeout", f"{url} did not answer within {LIST_TIMEOUT:.0f} s.", provider=provider.name
-            ) from error
+            response = await self._client.request(
+                method, url, json=body, headers=auth_headers(provider), timeout=timeout
+            )
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise _transport_error(provider, url, error) from error
         if response.status_code != 200:
@@ -164,6 +159,9 @@ def _transport_error(provider: Provider, url: str, error: Exception) -> ModelErr
         return ModelError("timeout", message, provider=provider.name)
     if isinstance(error, (httpx2.DecodingError, httpx2.SSEError)):
         return ModelError("invalid_response", f"cannot read the answer of {url}: {reason}", provider=provider.name)
+    if isinstance(error, (httpx2.InvalidURL, httpx2.UnsupportedProtocol)):
+        message = f"{url} is no address that can be called: {reason}. Correct {variable}."
+        return ModelError("invalid_request", message, provider=provider.name)
     return ModelError(
         "unreachable", f"cannot reach {url}: {reason}. Start the server or correct {variable}.", provider=provider.name
     )

@@ -169,7 +169,7 @@ def _joined(details: list[JsonObject]) -> list[JsonObject]:
     joined: list[JsonObject] = []
     for detail in details:
         last = joined[-1] if joined else None
-        if last is None or (last.get("index"), last.get("type")) != (detail.get("index"), detail.get("type")):
+        if last is None or any(last.get(key) != detail.get(key, last.get(key)) for key in ("index", "type", "id")):
             joined.append(dict(detail))
             continue
         for key, value in detail.items():

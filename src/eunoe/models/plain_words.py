@@ -14,7 +14,8 @@ from eunoe.models.script import Call, Directions
 
 _END: Final = r"\s*[.!。\uff01]?\s*$"
 _REMEMBER: Final = re.compile(
-    r"^\s*(?:please\s+)?remember(?:\s+that)?\s*[:,]?\s+(?P<en>.+)|^\s*(?:请)?记住[:,\uff1a\uff0c]?\s*(?P<zh>.+)", re.IGNORECASE
+    r"^\s*(?:please\s+)?remember(?:\s+that)?\s*[:,]?\s+(?P<en>.+)|^\s*(?:请)?记住[:,\uff1a\uff0c]?\s*(?P<zh>.+)",
+    re.IGNORECASE,
 )
 _FORGET: Final = re.compile(
     rf"^\s*(?:please\s+)?forget(?:\s+(?:about|that))?\s+(?P<en>.+?){_END}|^\s*(?:请)?(?:忘记|忘掉)\s*(?P<zh>.+?){_END}",

@@ -6,11 +6,11 @@ What differs between vendors is a field here, never a subclass: a dialect reads 
 import re
 from collections.abc import Mapping
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
 from eunoe.models.protocol import DialectName
+from eunoe.state.errors import InvalidInput
 
 Listing = Literal["openai", "anthropic", "ollama", "lmstudio", "llamacpp", "none"]
 """How a provider tells which models it has."""
@@ -146,7 +146,11 @@ SCRIPTED: Final = Provider(name="scripted", provider_type="scripted", dialect="s
 
 
 def providers_from_env(env: Mapping[str, str]) -> dict[str, Provider]:
-    """Return the providers that these environment variables configure, by name, and ``scripted``."""
+    """Return the providers that these environment variables configure, by name, and ``scripted``.
+
+    Raises ``InvalidInput`` for a key that cannot be sent, and for a base URL that holds a password: addresses are
+    stored with steps and shown in errors.
+    """
     found: dict[str, Provider] = {}
     for template in _TEMPLATES:
         key = env.get(template.key, "").strip() if template.key else ""
@@ -156,8 +160,17 @@ def providers_from_env(env: Mapping[str, str]) -> dict[str, Provider]:
         provider = template.provider
         if named:
             base_env, base_url = named[0]
+            if "@" in base_url.partition("://")[2].partition("/")[0]:
+                raise InvalidInput(
+                    f"{base_env} holds a user name or password; addresses are shown, so give the secret as a key.",
+                    field=base_env,
+                )
             provider = structs.replace(provider, base_url_env=base_env, base_url=base_url)
         if key:
+            if not (key.isascii() and key.isprintable()):
+                raise InvalidInput(
+                    f"{template.key} holds a character that no key has; set it again.", field=template.key
+                )
             provider = structs.replace(provider, api_key=ApiKey(key))
         found[provider.name] = provider
     found[SCRIPTED.name] = SCRIPTED
@@ -184,7 +197,8 @@ def endpoint(base_url: str, path: str) -> str:
     the same address. A base that names a version anywhere in its path is taken as it is.
     """
     base = _trimmed(base_url)
-    if not any(_VERSION.fullmatch(segment) for segment in urlsplit(base).path.split("/")):
+    segments = base.partition("://")[2].split("/")[1:]
+    if not any(_VERSION.fullmatch(segment) for segment in segments):
         base += "/v1"
     return base + path
 

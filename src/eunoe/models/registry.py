@@ -13,7 +13,7 @@ from msgspec import Struct, structs
 from eunoe.models import anthropic, openai_chat, openai_responses, scripted
 from eunoe.models.answer import Decoder
 from eunoe.models.anthropic_stream import AnthropicDecoder
-from eunoe.models.catalogue import DEFAULT_CONTEXT_WINDOW, facts_for
+from eunoe.models.catalogue import DEFAULT_CONTEXT_WINDOW, facts_for, is_chat_model
 from eunoe.models.discovery import Directory, Listed
 from eunoe.models.json_fields import JsonObject
 from eunoe.models.local import LOCAL_MODEL, LocalModel, local_provider
@@ -125,7 +125,9 @@ class ModelRegistry:
             except ModelError as error:
                 _log.warning("the models of %s are left out: %s", provider.name, error.message)
                 return
-            found[provider.name] = [_info(provider, name, listed[name]) for name in sorted(listed)]
+            found[provider.name] = [
+                _info(provider, name, listed[name]) for name in sorted(listed) if is_chat_model(name)
+            ]
 
         async with anyio.create_task_group() as group:
             for provider in self._providers.values():

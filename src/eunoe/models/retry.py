@@ -11,8 +11,8 @@ from eunoe.state.errors import ModelError
 
 MAX_RETRIES: Final = 3
 MAX_RETRIES_UNREACHABLE: Final = 2
-FIRST_DELAY: Final = 0.5
-"""Seconds before the first retry; each further one doubles, up to ``LONGEST_DELAY``."""
+FIRST_DELAY: Final = 1.0
+"""Seconds before the first retry, at most; each further delay doubles, up to ``LONGEST_DELAY``."""
 LONGEST_DELAY: Final = 8.0
 LONGEST_ASKED_DELAY: Final = 60.0
 """Seconds that we wait at most when the endpoint itself names a delay."""
@@ -42,7 +42,7 @@ def decide(error: ModelError, attempt: int, *, rng: random.Random) -> Delay | St
     if error.retry_after is not None:
         return Delay(seconds=min(error.retry_after, LONGEST_ASKED_DELAY))
     full = min(FIRST_DELAY * 2 ** (attempt - 1), LONGEST_DELAY)
-    return Delay(seconds=max(FIRST_DELAY, full * rng.uniform(0.5, 1.0)))
+    return Delay(seconds=full * rng.uniform(0.5, 1.0))
 
 
 def parse_retry_after(value: str | None, *, now: datetime) -> float | None:
