@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eunoe.models.protocol import FinishReason, ToolChoice
@@ -199,8 +199,10 @@ def test_a_result_matches_a_key(keys: list[str], result: str, key: str | None):
             [TWICE],
             used("a", "a"),
             "a",
-            "Cannot call a, valid tools include: ['b', 'c', 'd', 'e']. "
-            "a may be called 2 time(s) in one turn, and that is used up.",
+            (
+                "Cannot call a, valid tools include: ['b', 'c', 'd', 'e']. "
+                "a may be called 2 time(s) in one turn, and that is used up."
+            ),
         ),
     ],
 )
@@ -463,6 +465,7 @@ def _is_fair(rules: Sequence[ToolRule], have: Sequence[str], history: Sequence[T
     return now
 
 
+@settings(deadline=None)
 @given(rules=RULES, have=st.lists(NAMES, unique=True, min_size=1), data=st.data())
 def test_a_model_that_follows_its_offers_never_breaks_a_rule(
     rules: list[ToolRule], have: list[str], data: st.DataObject
@@ -475,15 +478,15 @@ def test_a_model_that_follows_its_offers_never_breaks_a_rule(
         name = data.draw(st.sampled_from(now.names))
         history.append(ToolUse(name=name, result=data.draw(RESULTS), refused=data.draw(st.booleans())))
     called = [use.name for use in history if not use.refused]
-    for rule in rules:
-        if isinstance(rule, MaxCountRule):
-            assert called.count(rule.tool_name) <= rule.max_count_limit
-        elif isinstance(rule, ParentRule):
-            parents = {r.tool_name for r in rules if isinstance(r, ParentRule)}
-            assert all(called[at - 1] in parents for at, name in enumerate(called) if at and name in rule.children)
-            assert not called or called[0] not in rule.children
+    limits = [(rule.tool_name, rule.max_count_limit) for rule in rules if isinstance(rule, MaxCountRule)]
+    assert all(called.count(name) <= limit for name, limit in limits)
+    guards = [rule for rule in rules if isinstance(rule, ParentRule)]
+    for before, name in zip([None, *called], called, strict=False):
+        parents = {rule.tool_name for rule in guards if name in rule.children}
+        assert not parents or before in parents
 
 
+@settings(deadline=None)
 @given(rules=RULES)
 def test_accepted_rules_leave_a_first_call(rules: list[ToolRule]):
     try:

@@ -99,7 +99,7 @@ def offer(rules: Sequence[ToolRule], tool_names: Sequence[str], history: Sequenc
     names = tuple(name for name in tool_names if not any(name in bar.names for bar in bars))
     due = any(bar.due for bar in bars)
     if not names:
-        reason = f"The tool rules leave no tool to call. {' '.join(bar.why for bar in bars)}" if due else None
+        reason = f"The tool rules leave no tool to call. {_said(bars)}" if due else None
         return Offer(names=(), choice=ToolChoice(mode="none"), reason=reason)
     if not due or any(name in names for name in _refused_last(history)):
         return Offer(names=names, choice=ToolChoice())
@@ -118,11 +118,11 @@ def violation(
     """
     if name not in tool_names:
         return None
-    broken = [bar.why for bar in _bars(rules, tool_names, history) if name in bar.names]
+    broken = [bar for bar in _bars(rules, tool_names, history) if name in bar.names]
     if not broken:
         return None
     valid = list(offer(rules, tool_names, history).names)
-    return f"[ToolConstraintError] Cannot call {name}, valid tools include: {valid}. {' '.join(broken)}"
+    return f"[ToolConstraintError] Cannot call {name}, valid tools include: {valid}. {_said(broken)}"
 
 
 def prefill(
@@ -252,7 +252,8 @@ def _bars(rules: Sequence[ToolRule], tool_names: Sequence[str], history: Sequenc
     tools = frozenset(tool_names)
     last = _last(history)
     ordered = [_first_call_bar(rules, tools)] if last is None else [_next_call_bar(r, tools, last) for r in rules]
-    return [bar for bar in (*ordered, *_parent_bars(rules, last), *_count_bars(rules, history)) if bar]
+    bars = [*ordered, *_parent_bars(rules, last), *_count_bars(rules, history)]
+    return [bar for bar in bars if bar and not bar.names.isdisjoint(tools)]
 
 
 def _first_call_bar(rules: Sequence[ToolRule], tools: frozenset[str]) -> _Bar | None:
@@ -305,6 +306,10 @@ def _count_bars(rules: Sequence[ToolRule], history: Sequence[ToolUse]) -> list[_
         for name, limit in limits.items()
         if called.count(name) >= limit
     ]
+
+
+def _said(bars: Sequence[_Bar]) -> str:
+    return " ".join(dict.fromkeys(bar.why for bar in bars))
 
 
 def _one_of(names: Sequence[str]) -> str:
