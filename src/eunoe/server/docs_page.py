@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from starlette.responses import HTMLResponse, Response
 
-from eunoe import __version__
 from eunoe.server.routing import Route
+from eunoe.version import __version__
 
 _POLICY: Final = (
     "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

@@ -7,12 +7,12 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from eunoe import __version__
 from eunoe.server.reading import ID_PREFIXES
 from eunoe.server.routing import Route
 from eunoe.server.wire.errors import EXAMPLE_UUID
 from eunoe.server.wire.queries import NoQuery
 from eunoe.server.wire.requests import Nothing
+from eunoe.version import __version__
 
 _PARAMETER: Final = re.compile(r"{(?P<name>\w+)(?P<path>:path)?}")
 _REF: Final = "#/components/schemas/{name}"

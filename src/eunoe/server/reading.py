@@ -3,6 +3,7 @@
 What cannot be read raises ``Unprocessable`` with a sentence that names the field, or ``TooLarge``.
 """
 
+import json
 import re
 import typing
 from collections.abc import Mapping
@@ -30,6 +31,9 @@ ID_PREFIXES: Final = {
     "identity_id": "identity",
 }
 """Path parameters that are ids, with the prefix that each must have."""
+
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+"""NUL, which PostgreSQL cannot store, and halves of surrogate pairs, which are no text."""
 
 _AT: Final = re.compile(r" - at `\$\.?(?P<field>.*)`$")
 
@@ -107,21 +111,36 @@ def body_value(raw: bytes, form: type[T]) -> T:
     try:
         value: object = msgspec.json.decode(raw) if raw.strip() else {}
     except msgspec.DecodeError as error:
-        raise Unprocessable(f"body: not valid JSON: {error}") from error
+        raise Unprocessable(f"body: {_json_complaint(raw, error)}") from error
     except RecursionError as error:
         raise Unprocessable("body: nested too deeply") from error
     if b"\\u0000" in raw:
-        _refuse_nul(value)
+        found = _unstorable(value)
+        if found is not None:
+            raise Unprocessable(found)
     return _convert(value, form, "body", strict=True)
 
 
-def _refuse_nul(value: object) -> None:
+def _json_complaint(raw: bytes, error: msgspec.DecodeError) -> str:
+    """Say what is wrong with a body; half a surrogate pair, which Python's parser lets through, by its field."""
+    try:
+        lenient: object = json.loads(raw)
+    except (ValueError, RecursionError):
+        return f"not valid JSON: {error}"
+    found = _unstorable(lenient)
+    return f"not valid JSON: {error}" if found is None else found.removeprefix("body: ")
+
+
+def _unstorable(value: object) -> str | None:
+    """Return a sentence about a text that cannot be stored, naming its field; ``None`` if there is none."""
     stack: list[tuple[str, object]] = [("body", value)]
     while stack:
         where, item = stack.pop()
         if isinstance(item, str):
-            if "\x00" in item:
-                raise Unprocessable(f"{where}: must not contain the character U+0000")
+            bad = _UNSTORABLE.search(item)
+            if bad is not None:
+                readable = where.encode("utf-8", "backslashreplace").decode()
+                return f"{readable}: must not contain the character U+{ord(bad[0]):04X}"
         elif isinstance(item, list):
             entries = typing.cast("list[object]", item)
             stack.extend((f"{where}[{index}]", entry) for index, entry in enumerate(entries))
@@ -129,6 +148,7 @@ def _refuse_nul(value: object) -> None:
             fields = typing.cast("dict[str, object]", item)
             stack.extend((f"{where}.{name}", entry) for name, entry in fields.items())
             stack.extend((f"{where} (a name)", name) for name in fields)
+    return None
 
 
 def _convert(value: object, form: type[T], place: str, *, strict: bool) -> T:

@@ -16,7 +16,7 @@ import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
 
-from eunoe.server.app import OpenRuntime, create_app
+from eunoe.server.app import PING_SECONDS, OpenRuntime, create_app
 from eunoe.server.auth import check_binding
 from eunoe.server.reading import DEFAULT_BODY_LIMIT
 from eunoe.state.errors import EunoeError
@@ -101,9 +101,11 @@ async def serve(
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
     body_limit: int = DEFAULT_BODY_LIMIT,
+    ping_seconds: float = PING_SECONDS,
     log_requests: bool = False,
+    stop: anyio.Event | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; then let open connections end for ``GOODBYE_SECONDS``.
+    """Serve until SIGINT, SIGTERM or ``stop``; then let open connections end for ``GOODBYE_SECONDS``.
 
     ``announce`` is told the address once the server listens. uvloop and httptools are used if they are installed.
     Raises ``PortInUse``, ``InvalidInput``, and what opening the store raises.
@@ -119,9 +121,10 @@ async def serve(
                 hosts=hosts,
                 origins=origins,
                 body_limit=body_limit,
+                ping_seconds=ping_seconds,
             )
             server = _Server(_configuration(app, log_requests), lambda: announce(f"http://{shown}:{port}"))
-            await _until_told_to_stop(server, opened)
+            await _until_told_to_stop(server, opened, stop)
     finally:
         opened.close()
 
@@ -138,12 +141,19 @@ def _configuration(app: Starlette, log_requests: bool) -> uvicorn.Config:
     )
 
 
-async def _until_told_to_stop(server: "_Server", opened: socket.socket) -> None:
+async def _until_told_to_stop(server: "_Server", opened: socket.socket, stop: anyio.Event | None) -> None:
     async with anyio.create_task_group() as tasks:
+        if stop is not None:
+            tasks.start_soon(_stop_on_event, server, stop)
         if threading.current_thread() is threading.main_thread():
             tasks.start_soon(_stop_on_signal, server)
         await server.serve(sockets=[opened])
         tasks.cancel_scope.cancel()
+
+
+async def _stop_on_event(server: "_Server", stop: anyio.Event) -> None:
+    await stop.wait()
+    server.should_exit = True
 
 
 async def _stop_on_signal(server: "_Server") -> None:

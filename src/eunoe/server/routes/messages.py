@@ -5,13 +5,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 from starlette.responses import Response
 
+from eunoe.runtime.opening import find_conversation
 from eunoe.runtime.prompts import conversation_model, system_message
 from eunoe.runtime.runtime import utc_now
-from eunoe.runtime.turn import find_conversation
 from eunoe.server.event_stream import EventStream
 from eunoe.server.routing import Call, Route, failure_response, json_response, route
 from eunoe.server.wire.errors import run_failure
-from eunoe.server.wire.messages import View, listed
+from eunoe.server.wire.messages import View, listed, roles_of
 from eunoe.server.wire.queries import MessagesQuery, NoQuery
 from eunoe.server.wire.requests import CancelBody, Nothing, SendBody, StreamBody
 from eunoe.server.wire.stream import Narrator, answer
@@ -76,6 +76,7 @@ async def list_of_agent(call: Call[MessagesQuery, Nothing]) -> object:
             after=query.after,
             limit=query.limit,
             order=query.order,
+            roles=roles_of(query.include_return_message_types),
         )
         view = view_for(state.agent.agent_type, query)
         return listed(page_with_system(tx, wanted, system), view, newest_first=query.order == "desc")
@@ -113,6 +114,7 @@ async def list_all(call: Call[MessagesQuery, Nothing]) -> object:
         after=query.after,
         limit=query.limit,
         order=query.order,
+        roles=roles_of(query.include_return_message_types),
     )
 
     def read(tx: Transaction) -> object:

@@ -8,6 +8,7 @@ from eunoe.server.routes.messages import shown_to_caller
 from eunoe.server.routing import Call, Route, route
 from eunoe.server.wire import runs as wire
 from eunoe.server.wire.errors import Unprocessable
+from eunoe.server.wire.messages import roles_of
 from eunoe.server.wire.queries import NoQuery, PageQuery, RunMessagesQuery, RunsQuery, StepsQuery
 from eunoe.server.wire.requests import Nothing
 from eunoe.store import messages, runs, steps
@@ -62,6 +63,7 @@ async def run_messages(call: Call[RunMessagesQuery, Nothing]) -> object:
             after=query.after,
             limit=query.limit,
             order=query.order,
+            roles=roles_of(query.include_return_message_types),
         )
         found = messages.page(tx, wanted)
         return shown_to_caller(tx, found, query, newest_first=query.order == "desc")

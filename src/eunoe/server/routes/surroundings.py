@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from eunoe import __version__
 from eunoe.server.routing import Call, Route, route
 from eunoe.server.wire.models import model
 from eunoe.server.wire.queries import ModelsQuery, NoQuery, TagsQuery
 from eunoe.server.wire.requests import Nothing
 from eunoe.store.listing import tag_names
+from eunoe.version import __version__
 
 
 async def health(call: Call[NoQuery, Nothing]) -> object:

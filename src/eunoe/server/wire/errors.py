@@ -55,8 +55,10 @@ _RUN_ERRORS: Final[dict[str, int]] = {
 }
 """Statuses of the wire's error types, for a run error that names none itself."""
 
+_REFUSED_WITH_400: Final = frozenset({"tools"})
+"""Fields whose values Letta v1 refuses as bad arguments, not as unreadable."""
+
 _UNPROCESSABLE: Final = (errors.BlockLimitExceeded, errors.ReadOnlyBlock)
-_MODEL_WORDS: Final = frozenset({"Handle", "Model", "Provider"})
 
 
 def failure(error: EunoeError) -> Failure:
@@ -73,7 +75,7 @@ def failure(error: EunoeError) -> Failure:
         case InvalidInput():
             return _invalid(error)
         case NotFound():
-            prefix = f"{error.code}: " if error.details.get("kind") in _MODEL_WORDS else ""
+            prefix = f"{error.code}: " if error.details.get("kind") == "model" else ""
             return Failure(404, {"detail": prefix + error.message})
         case PendingApproval():
             detail = {"code": error.code, "message": f"CONFLICT: {error.message}", **error.details}
@@ -93,7 +95,7 @@ def _invalid(error: InvalidInput) -> Failure:
         return Failure(422, {"trace_id": "", **_coded(error)})
     if error.field == "model":
         return Failure(400, {"detail": f"{error.code}: {error.message}"})
-    if error.field is None:
+    if error.field is None or error.field in _REFUSED_WITH_400:
         return Failure(400, {"detail": error.message, **error.details})
     return Failure(422, {"trace_id": "", **_coded(error), "field": error.field})
 

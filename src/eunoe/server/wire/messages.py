@@ -19,6 +19,7 @@ from eunoe.state.messages import (
     Message,
     Part,
     ReasoningPart,
+    Role,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -26,6 +27,28 @@ from eunoe.state.messages import (
 
 SPEAKING_TYPES: Final = frozenset({"memgpt_agent", "memgpt_v2_agent", "split_thread_agent", "voice_convo_agent"})
 """Agent types that talk by calling ``send_message``; what they write beside it is their thought."""
+
+
+_ROLES: Final[dict[str, Role]] = {
+    "system_message": "system",
+    "user_message": "user",
+    "assistant_message": "assistant",
+    "reasoning_message": "assistant",
+    "hidden_reasoning_message": "assistant",
+    "tool_call_message": "assistant",
+    "approval_request_message": "assistant",
+    "tool_return_message": "tool",
+    "approval_response_message": "approval",
+    "summary_message": "summary",
+    "event_message": "summary",
+}
+
+
+def roles_of(types: Sequence[str] | None) -> tuple[Role, ...] | None:
+    """Return the roles of stored messages that can be shown as these wire types; ``None`` for all."""
+    if types is None:
+        return None
+    return tuple(dict.fromkeys(_ROLES[name] for name in types if name in _ROLES))
 
 
 class View(Struct, frozen=True, kw_only=True):

@@ -38,6 +38,30 @@ _OTHER: Final[dict[str, Any]] = {"temperature": 1.0, "response_format": None}
 _TYPE_OF_PROVIDER: Final = {"openai-responses": "openai"}
 
 
+_KNOWN_TO_CLIENTS: Final = frozenset(
+    {
+        "openai",
+        "anthropic",
+        "azure",
+        "baseten",
+        "bedrock",
+        "chatgpt_oauth",
+        "deepseek",
+        "google_ai",
+        "google_vertex",
+        "groq",
+        "moonshot",
+        "moonshot_coding",
+        "openrouter",
+        "sglang",
+        "together",
+        "xai",
+        "zai",
+    }
+)
+"""Kinds of settings that the official clients have a type for; other providers take those of OpenAI."""
+
+
 def provider_type(handle: str) -> str:
     """Return the wire's word for the kind of provider that a handle names."""
     provider = handle.partition("/")[0]
@@ -47,6 +71,7 @@ def provider_type(handle: str) -> str:
 def model_settings(handle: str, named: dict[str, Any]) -> dict[str, Any]:
     """Return the settings of an agent or conversation: the user's over the defaults of the model's provider."""
     kind = provider_type(handle)
+    kind = kind if kind in _KNOWN_TO_CLIENTS else "openai"
     return {**_COMMON, "provider_type": kind, **_BY_PROVIDER.get(kind, _OTHER), **named}
 
 

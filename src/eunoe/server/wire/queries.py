@@ -7,6 +7,8 @@ from msgspec import Meta, Struct
 Order = Literal["asc", "desc"]
 Limit = Annotated[int, Meta(ge=1, le=1000, description="The most items to return, 1 to 1000.")]
 
+Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+
 
 class NoQuery(Struct):
     """No parameters."""
@@ -63,9 +65,9 @@ class BlockFilter(Struct, kw_only=True):
     label_search: str | None = None
     description_search: str | None = None
     value_search: str | None = None
-    connected_to_agents_count_gt: int | None = None
-    connected_to_agents_count_lt: int | None = None
-    connected_to_agents_count_eq: list[int] | None = None
+    connected_to_agents_count_gt: Count | None = None
+    connected_to_agents_count_lt: Count | None = None
+    connected_to_agents_count_eq: list[Count] | None = None
     show_hidden_blocks: bool = False
 
 
@@ -103,7 +105,7 @@ class RevisionsQuery(Struct, kw_only=True):
     """A page of a block's past, newest first."""
 
     limit: Limit = 50
-    before_revision: Annotated[int, Meta(ge=1)] | None = None
+    before_revision: Count | None = None
 
 
 class ShownMessages(PageQuery, kw_only=True):
