@@ -158,7 +158,7 @@ def test_a_denied_call_is_not_forced_again_but_nothing_else_is_opened():
         (["1.0", "1"], "1", "1"),
         (["0.5"], '{"result": 0.5}', "0.5"),
         (["9007199254740993"], "9007199254740992", None),
-        (["false"], '{"message": false, "result": true}', "false"),
+        (["true", "false"], '{"message": false, "result": true}', "false"),
         (["ok"], '{"message": "done", "result": "ok"}', "ok"),
         (["ok"], '"ok"', "ok"),
         (["none"], "null", "none"),
