@@ -54,6 +54,8 @@ class ModelServer:
     def __init__(self, routes: Callable[["ModelServer"], list[Route]], base_path: str) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.ports: list[int] = []
+        """The ports that requests came from: one port is one connection."""
         self.models: list[dict[str, Any]] = []
         self.pages: dict[str, Any] = {}
         """JSON answers by path, for what servers of one kind have of their own."""
@@ -105,6 +107,7 @@ class ModelServer:
         self._behaviours.clear()
         self.requests.clear()
         self.headers.clear()
+        self.ports.clear()
         self.seen.clear()
         self.models.clear()
         self.pages.clear()
@@ -124,6 +127,7 @@ class ModelServer:
         body = msgspec.json.decode(await request.body())
         self.requests.append(body)
         self.headers.append(dict(request.headers))
+        self.ports.append(request.client.port if request.client else 0)
         behaviour = self._behaviours.popleft() if self._behaviours else Behaviour()
         if behaviour.hang:
             await self._silence()
@@ -144,6 +148,8 @@ class ModelServer:
                         raise Cut
                     return
                 yield text
+            if behaviour.hang_after is not None:
+                await self._silence()
 
         return StreamingResponse(send(), media_type="text/event-stream")
 

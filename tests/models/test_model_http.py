@@ -108,6 +108,22 @@ async def test_text_comes_in_pieces(dialect: str, servers: dict[str, ModelServer
 
 
 @dialects
+async def test_one_connection_serves_one_answer_after_the_other(dialect: str, servers: dict[str, ModelServer]):
+    models = registry(servers["chat"], servers["anthropic"])
+    for _ in range(3):
+        await exchange(models, asked(models, HANDLES[dialect], "SAY:hi"))
+    await models.aclose()
+    assert len(set(servers[dialect].ports)) == 1
+
+
+async def test_a_server_that_holds_a_complete_answer_open_delays_nobody(openai_server: ModelServer):
+    openai_server.behave(hang_after=5)  # role, text, finish, usage, [DONE]
+    models = registry(openai_server)
+    with anyio.fail_after(5):
+        assert ok(await one(models, HANDLES["chat"], "SAY:hi")).parts == (TextPart(text="hi"),)
+
+
+@dialects
 async def test_a_server_that_ignores_stream_is_understood(dialect: str, servers: dict[str, ModelServer]):
     servers[dialect].behave(whole=True)
     models = registry(servers["chat"], servers["anthropic"])

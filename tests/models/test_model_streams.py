@@ -386,7 +386,7 @@ def test_a_recorded_stream_gives_the_whole_answer(dialect: str):
 
 
 @pytest.mark.parametrize("dialect", list(MAKE))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(cuts=st.lists(st.integers(min_value=1, max_value=4000), max_size=30))
 def test_however_the_bytes_are_split_the_events_are_the_same(dialect: str, cuts: list[int]):
     recorded = RECORDED[dialect]
@@ -396,7 +396,7 @@ def test_however_the_bytes_are_split_the_events_are_the_same(dialect: str, cuts:
 
 
 @pytest.mark.parametrize("dialect", list(MAKE))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_the_pieces_add_up_to_the_parts_wherever_the_stream_is_cut(dialect: str, data: st.DataObject):
     recorded = RECORDED[dialect]

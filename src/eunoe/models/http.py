@@ -6,7 +6,7 @@ This module is imported when the first request is made: the HTTP library costs a
 import itertools
 import logging
 import random
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -29,6 +29,8 @@ CONNECT_TIMEOUT: Final = 10.0
 LIST_CONNECT_TIMEOUT: Final = 3.0
 LIST_TIMEOUT: Final = 10.0
 """Seconds of silence in an answer about models; ``discovery`` bounds the whole."""
+READ_OUT_SECONDS: Final = 0.2
+"""Seconds that a server has to end a stream whose answer is complete."""
 LONGEST_EVENT: Final = 16 * 1024 * 1024
 """Bytes of one server-sent event; servers that send whole tool calls need more than a line."""
 
@@ -87,10 +89,12 @@ class Sender:
                     refused = _refusal(provider, response, await response.aread())
                 elif _is_event_stream(response):
                     answering = True
-                    async for sse in httpx2.EventSource(response, max_event_size=LONGEST_EVENT):
+                    events = aiter(httpx2.EventSource(response, max_event_size=LONGEST_EVENT))
+                    async for sse in events:
                         for piece in decoder.feed(sse.event, sse.data) if sse.data else ():
                             yield piece
                         if decoder.done:
+                            await _read_out(events)
                             break
                 else:
                     for piece in decoder.feed_whole(_json(await response.aread())):
@@ -132,6 +136,13 @@ class Sender:
     async def aclose(self) -> None:
         """Close connections."""
         await self._client.aclose()
+
+
+async def _read_out(events: AsyncIterator[httpx2.ServerSentEvent]) -> None:
+    """Read the end of a stream whose answer is complete: a connection that was read out can be used again."""
+    with anyio.move_on_after(READ_OUT_SECONDS):
+        async for _ in events:
+            continue
 
 
 def _is_event_stream(response: httpx2.Response) -> bool:
