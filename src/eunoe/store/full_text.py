@@ -15,6 +15,12 @@ _SEARCHED_ROLES: Final = frozenset({"user", "assistant", "tool", "summary"})
 
 _TRIGRAM: Final = 3
 
+SOURCE: Final = "message_search CROSS JOIN messages"
+"""The tables to search. CROSS JOIN makes SQLite walk the index and look messages up, never the other way round."""
+
+NEWEST_FIRST: Final = "message_search.rowid DESC"
+"""The order in which the index can be walked, so that a search ends when it has enough."""
+
 
 def searchable_text(message: Message) -> str:
     """Return what of a message is searched: its texts and the returns of its tools."""
@@ -37,9 +43,10 @@ def add(tx: Transaction, messages: Sequence[Message]) -> None:
 
 
 def want(tx: Transaction, where: Where, query: str) -> None:
-    """Want messages that match. ``where`` is over ``messages`` joined with ``message_search``."""
+    """Want messages that match. ``where`` is over ``SOURCE``."""
     words = query.split()
     long = [word for word in words if len(word) >= _TRIGRAM]
+    where.add("messages.seq = message_search.rowid")
     if long:
         # In quotes a word is a literal, whatever operators of the full-text syntax it looks like.
         where.add("message_search MATCH ?", " ".join('"' + word.replace('"', '""') + '"' for word in long))

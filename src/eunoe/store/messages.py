@@ -190,12 +190,9 @@ def search(
     both included.
     """
     where = _scope(agent_id, None)
-    source = (
-        "messages LEFT JOIN conversation_messages cm "
-        "ON cm.message_id = messages.id AND cm.conversation_id = messages.conversation_id"
-    )
+    source, order = "messages", "messages.seq DESC"
     if query is not None and query.strip():
-        source += " JOIN message_search ON message_search.rowid = messages.seq"
+        source, order = full_text.SOURCE, full_text.NEWEST_FIRST
         full_text.want(tx, where, query)
     where.one_of("messages.role", roles)
     if start is not None:
@@ -203,8 +200,10 @@ def search(
     if end is not None:
         where.add("messages.created_at <= ?", micros(end))
     rows = tx.rows(
-        f"SELECT {_MESSAGES.columns}, messages.seq, COALESCE(cm.position, 0) FROM {source}{where.sql()} "
-        f"ORDER BY messages.seq DESC LIMIT ?",
+        f"SELECT {_MESSAGES.columns}, messages.seq, COALESCE(cm.position, 0) FROM {source} "
+        f"LEFT JOIN conversation_messages cm "
+        f"ON cm.message_id = messages.id AND cm.conversation_id = messages.conversation_id{where.sql()} "
+        f"ORDER BY {order} LIMIT ?",
         [*where.params, limit],
     )
     return [_read(row) for row in rows]
