@@ -119,7 +119,7 @@ class Agent:
         """Return the block of this label. Raises ``NotFound``."""
         return await self._runtime.db.read(lambda tx: blocks.by_label(tx, self.id, label))
 
-    async def update_block(self, label: str, *, expected_revision: int | None = None, **changes: Any) -> Block:
+    async def update_block(self, label: str, /, *, expected_revision: int | None = None, **changes: Any) -> Block:
         """Change the named fields of a block (those of ``BlockChanges``), and return it.
 
         Raises ``NotFound``, ``BlockLimitExceeded``, ``ReadOnlyBlock`` and ``StaleRevision``.

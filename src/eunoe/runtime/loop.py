@@ -134,6 +134,7 @@ def show(turn: Turn, draft: Draft, event: ModelEvent, ports: Ports) -> None:
     ids = {"message_id": draft.message_id, "step_id": draft.step.id}
     if isinstance(event, TextPiece):
         turn.shown.append(event.text)
+        turn.shown_as = draft.message_id
         ports.emit(TextDelta(**ids, part=event.part, text=event.text))
     elif isinstance(event, ReasoningPiece):
         ports.emit(ReasoningDelta(**ids, part=event.part, text=event.text))
@@ -251,7 +252,7 @@ async def finish_broken(turn: Turn, end: End, ports: Ports, *, reason: str = CAN
     partial, shown = None, "".join(turn.shown)
     if shown.strip() and turn.asked is None:
         partial = Message(
-            id=new_id("message"),
+            id=turn.shown_as,
             agent_id=turn.run.agent_id,
             conversation_id=turn.conversation.id,
             role="assistant",

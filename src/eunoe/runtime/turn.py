@@ -46,9 +46,9 @@ class Turn(Struct, kw_only=True):
     """A turn that goes on: what was restored, and what has happened since (the only mutable state of a run).
 
     ``messages`` is the window without the system message. ``asked`` is the stored assistant message whose calls have no
-    stored return yet; ``shown`` is text of an answer that was told and is not stored yet. A turn that goes on from an
-    approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are messages that came with
-    the reply, to be stored after the returns.
+    stored return yet; ``shown`` is text of an answer that was told as message ``shown_as`` and is not stored yet. A
+    turn that goes on from an approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are
+    messages that came with the reply, to be stored after the returns.
     """
 
     request: TurnRequest
@@ -67,6 +67,7 @@ class Turn(Struct, kw_only=True):
     answers: tuple[Answer, ...] = ()
     following: tuple[Message, ...] = ()
     shown: list[str] = []
+    shown_as: str = ""
 
 
 class AlreadyStarted(Exception):
