@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,15 +63,40 @@ anyio.run(main)
 """
 
 
-def run_writer(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+# Opens a store as a user who owns nothing, and says which error that gave.
+UNPRIVILEGED = """
+import os, sys
+from pathlib import Path
+import anyio, anyio._backends._asyncio
+from eunoe.state.errors import EunoeError
+from eunoe.store.sqlite import open_sqlite
+
+async def main():
+    try:
+        await open_sqlite(Path(sys.argv[1]))
+    except EunoeError as error:
+        print(type(error).__name__, error)
+
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setuid(65534)
+anyio.run(main)
+"""
+
+
+def run_program(program: str, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", WRITER, str(path)],
+        [sys.executable, "-c", program, str(path)],
         env=os.environ | environment,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
+
+
+def run_writer(path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return run_program(WRITER, path, **environment)
 
 
 @contextmanager
@@ -191,6 +217,22 @@ async def test_two_processes_write_one_store(database: SqliteDatabase) -> None:
         tasks.start_soon(write_there)
     texts = {text for (text,) in await database.read(lambda tx: tx.rows("SELECT text FROM texts"))}
     assert texts == transactions(TRANSACTIONS) | {f"mine {number}" for number in range(50)}
+
+
+def test_a_store_that_this_user_may_not_write_is_unwritable() -> None:
+    async def make(path: Path) -> None:
+        await (await open_sqlite(path)).aclose()
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        anyio.run(make, folder / "eunoe.db")
+        (folder / "eunoe.db").chmod(0o444)
+        folder.chmod(0o555)
+        for path in (folder / "eunoe.db", folder / "new.db", folder / "home" / "eunoe.db"):
+            done = run_program(UNPRIVILEGED, path)
+            sentence = f"StoreUnwritable The store {path} cannot be opened for writing."
+            assert done.stdout.startswith(sentence), done.stderr
+        folder.chmod(0o755)
 
 
 @pytest.mark.parametrize("wanted", ["write", "write:0", "write:x", "read:1", ":"])

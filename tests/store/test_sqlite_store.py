@@ -13,9 +13,11 @@ from msgspec import structs
 
 from eunoe.state.agents import Agent
 from eunoe.state.blocks import Block
+from eunoe.state.conversations import Conversation
 from eunoe.state.errors import Conflict, StoreError, StoreFull, StoreLocked, StoreUnwritable
 from eunoe.state.ids import new_id
-from eunoe.store import agents, blocks, texts
+from eunoe.state.messages import Message, TextPart
+from eunoe.store import agents, blocks, conversations, messages, texts
 from eunoe.store.cipher import KEY_FILE, KEY_VARIABLE, load_cipher
 from eunoe.store.database import Transaction
 from eunoe.store.sqlite import open_sqlite
@@ -210,6 +212,14 @@ async def test_a_full_disk_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     await again.aclose()
 
 
+async def test_an_empty_file_is_a_store_that_was_not_made_yet(tmp_path: Path) -> None:
+    path = tmp_path / "eunoe.db"
+    path.touch()
+    database = await open_sqlite(path)
+    assert await database.read(count_texts) == 0
+    await database.aclose()
+
+
 @pytest.mark.parametrize("content", [b"This is a letter, not a database. " * 200, b"\x00" * 5000])
 async def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "letter.txt"
@@ -269,6 +279,43 @@ async def test_a_block_edit_writes_one_row_and_its_revision_however_many_agents_
 
     await database.write(prepare)
     assert await database.write(edit) == 2
+
+
+async def test_a_checkpoint_costs_what_its_new_messages_cost(database: SqliteDatabase) -> None:
+    agent = Agent(id=new_id("agent"), name="A", created_at=NOW, updated_at=NOW, system="", model="s/d")
+    conversation = Conversation(
+        id=new_id("conv"),
+        agent_id=agent.id,
+        is_default=True,
+        system_message_id=new_id("message"),
+        created_at=NOW,
+        updated_at=NOW,
+    )
+
+    def prepare(tx: Transaction) -> None:
+        agents.insert(tx, agent)
+        conversations.insert(tx, conversation)
+
+    def add(tx: Transaction, count: int) -> int:
+        before = tx.rows("SELECT total_changes()")[0][0]
+        new = [
+            Message(
+                id=new_id("message"),
+                agent_id=agent.id,
+                conversation_id=conversation.id,
+                role="system",
+                parts=(TextPart(text="Not searched, so that only our own rows count."),),
+                created_at=NOW,
+            )
+            for _ in range(count)
+        ]
+        messages.append(tx, conversation.id, new, NOW)
+        return tx.rows("SELECT total_changes()")[0][0] - before
+
+    await database.write(prepare)
+    at_first = await database.write(lambda tx: add(tx, 2))
+    await database.write(lambda tx: add(tx, 2000))
+    assert await database.write(lambda tx: add(tx, 2)) == at_first == 5
 
 
 async def test_every_foreign_key_is_indexed(

@@ -18,7 +18,7 @@ from eunoe.store import migrations
 from eunoe.store.faults import faults_asked_for
 from eunoe.store.owners import Owner, opening
 from eunoe.store.rows import micros
-from eunoe.store.sqlite_errors import store_error, unwritable
+from eunoe.store.sqlite_errors import path_error, store_error, unwritable
 from eunoe.store.sqlite_threads import Settings, SqliteDatabase
 
 _CACHED_STATEMENTS: Final = 512
@@ -66,7 +66,7 @@ def _open(path: Path, busy_timeout: float, readers: int, max_pages: int | None) 
             raise
         raise meaning from error
     except OSError as error:
-        raise unwritable(location) from error
+        raise path_error(error, location) from error
     return SqliteDatabase(Settings(location, busy_timeout, faults), owner, writer=writer, readers=reading)
 
 

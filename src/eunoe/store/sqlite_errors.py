@@ -1,5 +1,6 @@
 """What an error of SQLite means for the person who must act."""
 
+import errno
 import sqlite3
 from typing import Final
 
@@ -7,6 +8,8 @@ from eunoe.state.errors import Conflict, EunoeError, StoreError, StoreFull, Stor
 
 _PRIMARY: Final = 0xFF
 """Extended result codes keep the primary code in the low byte (https://sqlite.org/rescode.html)."""
+
+_NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 def store_error(error: sqlite3.Error, location: str, busy_timeout: float) -> EunoeError | None:
@@ -24,10 +27,7 @@ def store_error(error: sqlite3.Error, location: str, busy_timeout: float) -> Eun
                 f"Try again; if that does not help, find the process that has the file open and end it."
             )
         case sqlite3.SQLITE_FULL:
-            return StoreFull(
-                f"The disk that holds the store {location} is full. Nothing of this change was stored. "
-                f"Make room and try again."
-            )
+            return _full(location)
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
             return unwritable(location)
         case sqlite3.SQLITE_NOTADB:
@@ -47,9 +47,20 @@ def store_error(error: sqlite3.Error, location: str, busy_timeout: float) -> Eun
             return None
 
 
+def path_error(error: OSError, location: str) -> StoreError:
+    """Return our error for one of the file system's while a store was being opened."""
+    return _full(location) if error.errno in _NO_SPACE else unwritable(location)
+
+
 def unwritable(location: str) -> StoreUnwritable:
     """Return the error for a path that cannot be opened, made or written."""
     return StoreUnwritable(
         f"The store {location} cannot be opened for writing. Check that its folder exists, that this user may write "
         f"there, and that the path is a file."
+    )
+
+
+def _full(location: str) -> StoreFull:
+    return StoreFull(
+        f"The disk that holds the store {location} is full. Nothing of this change was stored. Make room and try again."
     )

@@ -156,7 +156,7 @@ def test_deleting_an_agent_leaves_nothing_of_its_own(store: Store) -> None:
     def counts(tx: Transaction) -> dict[str, int]:
         own = ("agents", "conversations", "messages", "conversation_messages", "runs", "steps", "secrets")
         joins = ("agent_tags", "agents_blocks", "agents_tools", "agents_identities")
-        return {table: tx.rows(f"SELECT COUNT(*) FROM {table}")[0][0] for table in (*own, *joins)}  # noqa: S608
+        return {table: tx.rows(f"SELECT COUNT(*) FROM {table}")[0][0] for table in (*own, *joins)}  # noqa: S608 -- names from above
 
     store.write(agents.delete, agent_id)
     with_one = store.read(counts)
