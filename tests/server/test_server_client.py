@@ -134,9 +134,11 @@ def test_a_failure_after_output_reaches_the_client_after_the_stop_reason(client:
     agent = new_agent(client)
     messages: Any = [{"role": "user", "content": f"{EDIT}\nTHEN:\nERROR:401"}]
     seen: list[str] = []
-    with client.agents.messages.create(agent.id, messages=messages, streaming=True) as events:
-        with pytest.raises(letta_client.APIStatusError) as failed:
-            seen.extend(str(event.message_type) for event in events)
+    with (
+        client.agents.messages.create(agent.id, messages=messages, streaming=True) as events,
+        pytest.raises(letta_client.APIStatusError) as failed,
+    ):
+        seen.extend(str(event.message_type) for event in events)
     assert seen == ["ping", "tool_call_message", "tool_return_message", "stop_reason", "usage_statistics"]
     body: Any = failed.value.body
     assert (body["message_type"], body["error_type"]) == ("error_message", "llm_authentication")
@@ -227,6 +229,74 @@ def test_reset_deletes_messages_and_keeps_memory(client: Letta):
     client.agents.messages.reset(agent.id, add_default_initial_messages=False)
     assert [message.message_type for message in client.agents.messages.list(agent.id)] == ["system_message"]
     assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Likes tea."
+
+
+def approve(call_id: str, *, yes: bool, reason: str | None = None) -> Any:
+    answer = {"type": "approval", "tool_call_id": call_id, "approve": yes, "reason": reason}
+    return [{"type": "approval", "approvals": [answer]}]
+
+
+def test_S06_a_turn_that_ends_by_approval_shows_its_call_and_goes_on_from_the_answer(client: Letta):
+    agent = new_agent(client)
+    client.agents.tools.update_approval("memory_replace", agent_id=agent.id, body_requires_approval=True)
+    (asked,) = say(client, agent.id, EDIT)
+    assert asked.message_type == "approval_request_message"
+    assert json.loads(asked.tool_call.arguments)["new_string"] == "tea"
+    listed = client.agents.messages.list(agent.id, limit=1).items[0]
+    assert (listed.id, listed.message_type) == (asked.id, "approval_request_message")
+    found = client.agents.retrieve(agent.id, include=["agent.pending_approval"])
+    assert found.pending_approval is not None
+    assert found.pending_approval.id == asked.id
+
+    with pytest.raises(letta_client.ConflictError) as refused:
+        say(client, agent.id, "hi")
+    body: Any = refused.value.body
+    assert (body["detail"]["code"], body["detail"]["pending_request_id"]) == ("PENDING_APPROVAL", asked.id)
+    with pytest.raises(letta_client.BadRequestError, match="Invalid tool call IDs"):
+        client.agents.messages.create(agent.id, messages=approve("call_nope", yes=True))
+
+    call_id = asked.tool_call.tool_call_id
+    answer = client.agents.messages.create(agent.id, messages=approve(call_id, yes=False, reason="not now"))
+    returned, said = answer.messages
+    assert returned.message_type == "tool_return_message"
+    assert (returned.status, returned.tool_return) == (
+        "error",
+        "Error: request to call tool denied. User reason: not now",
+    )
+    assert said.message_type == "assistant_message"
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Likes maps."
+    assert client.agents.retrieve(agent.id, include=["agent.pending_approval"]).pending_approval is None
+
+
+def test_an_approved_call_is_made(client: Letta):
+    agent = new_agent(client)
+    client.agents.tools.update_approval("memory_replace", agent_id=agent.id, body_requires_approval=True)
+    (asked,) = say(client, agent.id, EDIT)
+    client.agents.messages.create(agent.id, messages=approve(asked.tool_call.tool_call_id, yes=True))
+    assert client.agents.blocks.retrieve("human", agent_id=agent.id).value == "Likes tea."
+
+
+@pytest.mark.parametrize("tokens", [False, True])
+def test_a_call_of_the_clients_own_tool_is_streamed_as_one_request(client: Letta, tokens: bool):
+    agent = new_agent(client)
+    clock: Any = {"name": "get_time", "description": "time", "parameters": {"type": "object", "properties": {}}}
+    question: Any = [{"role": "user", "content": "TOOL:get_time {}"}]
+    with client.agents.messages.create(
+        agent.id, messages=question, client_tools=[clock], streaming=True, stream_tokens=tokens
+    ) as stream_of_events:
+        events = list(stream_of_events)
+    (asked,) = [event for event in events if event.message_type == "approval_request_message"]
+    assert [event.message_type for event in events if event.message_type == "tool_call_message"] == []
+    returned = {
+        "type": "tool",
+        "tool_call_id": asked.tool_call.tool_call_id,
+        "tool_return": "12:00",
+        "status": "success",
+    }
+    reply: Any = [{"type": "tool_return", "tool_returns": [returned]}]
+    answer = client.agents.messages.create(agent.id, messages=reply, client_tools=[clock])
+    assert answer.messages[0].message_type == "tool_return_message"
+    assert (answer.messages[0].name, answer.messages[0].tool_return) == ("get_time", "12:00")
 
 
 def test_C01_a_changed_system_text_is_what_the_oldest_message_shows(client: Letta):

@@ -7,6 +7,7 @@ import json
 import re
 import typing
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -71,6 +72,7 @@ def query_values(request: Request, form: type[T]) -> T:
     return _convert(found, form, "query", strict=False)
 
 
+@cache
 def list_fields(form: type[Struct]) -> frozenset[str]:
     """Return the names of the fields of a query that take several values."""
     hints = typing.get_type_hints(form)

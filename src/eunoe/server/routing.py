@@ -5,7 +5,7 @@ trailing slash, and never by a redirect.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar
 
@@ -140,8 +140,3 @@ async def _serve(line: Route, request: Request, limits: Limits) -> Response:
     call: Call[Any, Any] = Call(request.app.state.runtime, request, limits, path, query, body)
     result = await line.handler(call)
     return result if isinstance(result, Response) else json_response(result)
-
-
-def documented(table: Iterable[Route]) -> set[tuple[str, str]]:
-    """Return method and path of every line."""
-    return {(line.method, line.path) for line in table}

@@ -1,5 +1,6 @@
 """Messages: send them, watch the answer, list what was said, cancel."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -21,7 +22,8 @@ from eunoe.state.errors import Conflict, NotFound
 from eunoe.state.events import RunEnded
 from eunoe.state.messages import Message
 from eunoe.state.rules import ApprovalRule
-from eunoe.store import agents, messages, runs
+from eunoe.state.tools import Tool
+from eunoe.store import agents, messages, runs, tools
 from eunoe.store.database import Transaction
 from eunoe.store.messages import MessageQuery
 from eunoe.store.runs import RunQuery
@@ -31,10 +33,15 @@ async def send(call: Call[NoQuery, SendBody] | Call[NoQuery, StreamBody]) -> Res
     """Send messages to an agent; answer when its turn is over, or tell it while it goes on."""
     body = call.body
     request = turn_request(call.path["agent_id"], body)
-    agent = await call.runtime.db.read(lambda tx: agents.get(tx, request.agent_id))
+
+    def read(tx: Transaction) -> tuple[Agent, set[str]]:
+        agent = agents.get(tx, request.agent_id)
+        return agent, _held(agent, tools.of_agent(tx, agent.id), body)
+
+    agent, held = await call.runtime.db.read(read)
     view = view_for(agent.agent_type, body, compaction=body.include_compaction_messages)
     handle = await call.runtime.start(request)
-    narrator = Narrator(handle.run_id, view, tokens=body.stream_tokens, held=_held(agent, body))
+    narrator = Narrator(handle.run_id, view, tokens=body.stream_tokens, held=held)
     if body.streaming:
         return EventStream(
             handle,
@@ -53,10 +60,11 @@ async def send(call: Call[NoQuery, SendBody] | Call[NoQuery, StreamBody]) -> Res
     raise AssertionError("a run's events end with RunEnded")
 
 
-def _held(agent: Agent, body: SendBody) -> set[str]:
+def _held(agent: Agent, attached: Sequence[Tool], body: SendBody) -> set[str]:
     """Return the tools whose calls wait for a person or the client."""
-    rules = {rule.tool_name for rule in agent.tool_rules if isinstance(rule, ApprovalRule)}
-    return rules | {tool.name for tool in body.client_tools or ()}
+    ruled = {rule.tool_name for rule in agent.tool_rules if isinstance(rule, ApprovalRule)}
+    cautious = {tool.name for tool in attached if tool.default_requires_approval}
+    return ruled | cautious | {tool.name for tool in body.client_tools or ()}
 
 
 async def list_of_agent(call: Call[MessagesQuery, Nothing]) -> object:

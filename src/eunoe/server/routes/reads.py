@@ -8,7 +8,8 @@ from starlette.requests import Request
 from eunoe.server.wire.agents import EVERYTHING, agent, included
 from eunoe.server.wire.queries import AgentsQuery, BlockAgentsQuery, IncludeQuery
 from eunoe.state.agents import AgentState
-from eunoe.store import agents
+from eunoe.state.messages import Message
+from eunoe.store import agents, approvals, messages
 from eunoe.store.database import Transaction
 from eunoe.store.listing import window_ids
 
@@ -33,4 +34,13 @@ def shown_states(
 ) -> list[dict[str, Any]]:
     """Return the wire's objects of agents that were read."""
     windows = window_ids(tx, [state.conversation for state in states])
-    return [agent(state, windows[state.conversation.id], shown) for state in states]
+    pending = _pending(tx, states) if "agent.pending_approval" in shown else {}
+    return [
+        agent(state, windows[state.conversation.id], shown, pending=pending.get(state.agent.id)) for state in states
+    ]
+
+
+def _pending(tx: Transaction, states: Sequence[AgentState]) -> dict[str, Message]:
+    """Return, for each agent that waits for an answer, the message whose calls wait."""
+    asked = approvals.open_of_agents(tx, [state.agent.id for state in states])
+    return {agent_id: messages.get(tx, approval.message_id) for agent_id, approval in asked.items()}

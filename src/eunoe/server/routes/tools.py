@@ -4,13 +4,18 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from msgspec import structs
+
 from eunoe.runtime import agents as lives
 from eunoe.server.routes.cuts import cut
 from eunoe.server.routes.reads import relationships, shown_agents
 from eunoe.server.routing import Call, Route, route
-from eunoe.server.wire.queries import AgentToolsQuery, IncludeQuery, NoQuery, ToolFilter, ToolsQuery
-from eunoe.server.wire.requests import Nothing
+from eunoe.server.wire.errors import Unprocessable
+from eunoe.server.wire.queries import AgentToolsQuery, ApprovalQuery, IncludeQuery, NoQuery, ToolFilter, ToolsQuery
+from eunoe.server.wire.requests import ApprovalBody, Nothing
 from eunoe.server.wire.tools import tool
+from eunoe.state.errors import NotFound
+from eunoe.state.rules import ApprovalRule
 from eunoe.state.tools import Tool
 from eunoe.store import agents, tools
 from eunoe.store.database import Transaction
@@ -96,6 +101,30 @@ async def _change(call: Call[IncludeQuery, Nothing], *, attached: bool) -> objec
     return await call.runtime.db.write(write)
 
 
+async def require_approval(call: Call[ApprovalQuery, ApprovalBody]) -> object:
+    """Say whether calls of a tool wait for a person's answer."""
+    required = call.body.requires_approval
+    required = call.query.requires_approval if required is None else required
+    if required is None:
+        raise Unprocessable("body.requires_approval: required, true or false")
+    rule = ApprovalRule(tool_name=call.path["tool_name"])
+    now, shown = datetime.now(UTC), relationships(call.request, call.query)
+
+    def write(tx: Transaction) -> object:
+        agent = agents.get(tx, call.path["agent_id"])
+        if rule.tool_name not in {tool.name for tool in tools.of_agent(tx, agent.id)}:
+            raise NotFound("Tool", rule.tool_name, f"Agent {agent.id} has no tool {rule.tool_name!r}.")
+        rules = tuple(
+            old for old in agent.tool_rules if not (isinstance(old, ApprovalRule) and old.tool_name == rule.tool_name)
+        )
+        changed = structs.replace(agent, tool_rules=(*rules, rule) if required else rules)
+        if changed != agent:
+            agents.update(tx, changed, now=now)
+        return shown_agents(tx, [agent.id], shown)[0] if shown else None
+
+    return await call.runtime.db.write(write)
+
+
 _OF_AGENT: Final = "/v1/agents/{agent_id}/tools"
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -127,6 +156,15 @@ ROUTES: Final[tuple[Route, ...]] = (
         detach,
         query=IncludeQuery,
         body=Nothing,
+        answer="null; for programs older than the 1.x clients the agent.",
+    ),
+    route(
+        "PATCH",
+        f"{_OF_AGENT}/approval/{{tool_name}}",
+        "Say whether a tool's calls wait for an answer",
+        require_approval,
+        query=ApprovalQuery,
+        body=ApprovalBody,
         answer="null; for programs older than the 1.x clients the agent.",
     ),
 )

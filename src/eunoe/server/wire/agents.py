@@ -9,9 +9,11 @@ import msgspec
 from eunoe.server.wire.blocks import block
 from eunoe.server.wire.dates import instant
 from eunoe.server.wire.identities import identity
+from eunoe.server.wire.messages import approval_request
 from eunoe.server.wire.models import llm_config, model_settings
 from eunoe.server.wire.tools import OWNER, tool
 from eunoe.state.agents import AgentState
+from eunoe.state.messages import Message
 from eunoe.state.rules import ToolRule
 
 EVERYTHING: Final = frozenset(
@@ -73,8 +75,17 @@ def included(
     return frozenset() if client is not None and int(client[1]) >= 1 else EVERYTHING
 
 
-def agent(state: AgentState, message_ids: Sequence[str], shown: Collection[str] = EVERYTHING) -> dict[str, Any]:
-    """Return the wire's agent object; ``message_ids`` is the window, the system message first."""
+def agent(
+    state: AgentState,
+    message_ids: Sequence[str],
+    shown: Collection[str] = EVERYTHING,
+    *,
+    pending: Message | None = None,
+) -> dict[str, Any]:
+    """Return the wire's agent object.
+
+    ``message_ids`` is the window, the system message first; ``pending`` is the message whose calls wait for an answer.
+    """
     value = state.agent
     blocks = [block(item) for item in state.blocks] if "agent.blocks" in shown else []
     identities = [identity(item) for item in state.identities] if "agent.identities" in shown else []
@@ -119,7 +130,7 @@ def agent(state: AgentState, message_ids: Sequence[str], shown: Collection[str] 
         "entity_id": value.extra.get("entity_id"),
         "identity_ids": [item["id"] for item in identities],
         "identities": identities,
-        "pending_approval": None,
+        "pending_approval": None if pending is None else approval_request(pending),
         "message_buffer_autoclear": value.message_buffer_autoclear,
         "enable_sleeptime": value.enable_sleeptime,
         "multi_agent_group": None,

@@ -55,7 +55,7 @@ _RUN_ERRORS: Final[dict[str, int]] = {
 }
 """Statuses of the wire's error types, for a run error that names none itself."""
 
-_REFUSED_WITH_400: Final = frozenset({"tools"})
+_REFUSED_WITH_400: Final = frozenset({"tools", "approvals", "approval_request_id"})
 """Fields whose values Letta v1 refuses as bad arguments, not as unreadable."""
 
 _UNPROCESSABLE: Final = (errors.BlockLimitExceeded, errors.ReadOnlyBlock)

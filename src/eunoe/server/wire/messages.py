@@ -236,6 +236,12 @@ def _calls(message: Message, kind: str, indices: Sequence[int], first: int) -> d
     return {**envelope(message, kind, first), "tool_call": calls[0], "tool_calls": calls}
 
 
+def approval_request(message: Message) -> dict[str, Any] | None:
+    """Return the request that asks about the calls of a message which wait for an answer; ``None`` if none do."""
+    waiting = [i for i, part in enumerate(message.parts) if kind_of(part, message.needs_approval) == "approval"]
+    return _approval_request(message, waiting) if waiting else None
+
+
 def _approval_request(message: Message, indices: Sequence[int]) -> dict[str, Any]:
     return {**_calls(message, "approval_request_message", indices, indices[0]), "otid": message.id}
 

@@ -192,6 +192,12 @@ class TagsQuery(Struct, kw_only=True):
     query_text: str | None = None
 
 
+class ApprovalQuery(IncludeQuery, kw_only=True):
+    """Whether calls of a tool wait for a person's answer (deprecated: send it in the body)."""
+
+    requires_approval: bool | None = None
+
+
 class RecompileQuery(Struct, kw_only=True):
     """How to compile an agent's prompt afresh."""
 

@@ -167,6 +167,8 @@ class SendBody(Struct, kw_only=True):
     conversation_id: str | None = None
     wait_if_busy: bool = False
     """Eunoe's own: wait for the run that holds the conversation instead of getting 409."""
+    on_pending: Literal["reject", "deny_and_continue", "queue"] = "reject"
+    """Eunoe's own: what a message does while an approval is pending: 409, deny the calls, or wait for the answer."""
 
 
 class StreamBody(SendBody, kw_only=True):
@@ -247,6 +249,12 @@ class AgentPatch(Struct, kw_only=True):
     max_files_open: Annotated[int, Meta(ge=0, le=1000)] | None = None
     per_file_view_window_char_limit: Count | None = None
     hidden: bool | None = None
+
+
+class ApprovalBody(Struct, kw_only=True):
+    """Whether calls of a tool wait for a person's answer."""
+
+    requires_approval: bool | None = None
 
 
 class ResetBody(Struct, kw_only=True):

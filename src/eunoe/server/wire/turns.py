@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from eunoe.prompt.skills import Skill
+from eunoe.runtime.approvals import Reply
 from eunoe.runtime.turn import TurnRequest
 from eunoe.server.wire.errors import EmptyMessages, Unprocessable
 from eunoe.server.wire.messages import SPEAKING_TYPES, View
-from eunoe.server.wire.requests import ContentPart, MessageBody, SendBody
+from eunoe.server.wire.requests import ContentPart, MessageBody, SendBody, ToolReturnBody
 from eunoe.server.wire.runs import REQUEST_CONFIG
 from eunoe.state.agents import AgentType
-from eunoe.state.errors import InvalidInput
-from eunoe.state.messages import ImagePart, NewMessage, Part, TextPart
+from eunoe.state.approvals import Answer
+from eunoe.state.messages import ApprovalPart, ImagePart, NewMessage, Part, TextPart, ToolReturnPart
 from eunoe.state.tools import ToolSchema
 
 
@@ -25,10 +26,13 @@ def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
         option = "stream_tokens" if body.stream_tokens else "background"
         raise Unprocessable(f"{option}: only with streaming=true")
     conversation = None if body.conversation_id in {None, "default"} else body.conversation_id
+    sent = _messages(body)
+    replies = [item for item in sent if _is_reply(item)]
     return TurnRequest(
         agent_id=agent_id,
         conversation_id=conversation,
-        messages=new_messages(_messages(body)),
+        messages=new_messages([item for item in sent if not _is_reply(item)]),
+        reply=_reply(replies) if replies else None,
         max_steps=body.max_steps,
         client_tools=tuple(
             ToolSchema(
@@ -46,6 +50,7 @@ def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
         override_system=body.override_system,
         background=body.background,
         on_busy="wait" if body.wait_if_busy else "reject",
+        on_pending=body.on_pending,
         options={name: getattr(body, name) for name in REQUEST_CONFIG},
     )
 
@@ -78,11 +83,8 @@ def new_messages(bodies: Sequence[MessageBody]) -> tuple[NewMessage, ...]:
 
 
 def _message(body: MessageBody, where: str) -> NewMessage:
-    if body.type in {"approval", "tool_return"}:
-        raise InvalidInput(
-            "Cannot process approval response: No tool call is currently awaiting approval. "
-            "Send a message of type 'message' instead."
-        )
+    if _is_reply(body):
+        raise Unprocessable(f"{where}.type: an agent begins with messages, not with answers to approval requests")
     if body.role is None:
         raise Unprocessable(f"{where}.role: required, one of user, system, assistant")
     if body.content is None:
@@ -95,6 +97,37 @@ def _message(body: MessageBody, where: str) -> NewMessage:
         sender_id=body.sender_id,
         group_id=body.group_id,
         created_at=body.created_at,
+    )
+
+
+def _is_reply(body: MessageBody) -> bool:
+    """Say whether a body answers an approval request; clients may leave out the type."""
+    if body.type is not None:
+        return body.type != "message"
+    return body.role is None and (body.approvals, body.tool_returns, body.approve) != (None, None, None)
+
+
+def _reply(bodies: Sequence[MessageBody]) -> Reply:
+    """Return what was answered: each call by its id, or (deprecated) all calls at once."""
+    answers = [_answer(item) for body in bodies for item in (*(body.approvals or ()), *(body.tool_returns or ()))]
+    old = next((body for body in bodies if body.approve is not None), None)
+    if answers or old is None or old.approve is None:
+        return Reply(answers=tuple(answers))
+    decision = ApprovalPart(tool_call_id="", approve=old.approve, reason=old.reason)
+    return Reply(all_calls=decision, request_id=old.approval_request_id)
+
+
+def _answer(body: ToolReturnBody) -> Answer:
+    if body.type == "approval" or (body.type is None and body.approve is not None):
+        return ApprovalPart(tool_call_id=body.tool_call_id, approve=bool(body.approve), reason=body.reason)
+    returned = body.tool_return if body.tool_return is not None else ""
+    return ToolReturnPart(
+        tool_call_id=body.tool_call_id,
+        name="",
+        content=returned if isinstance(returned, str) else "".join(part.text or "" for part in returned),
+        status=body.status,
+        stdout=None if body.stdout is None else tuple(body.stdout),
+        stderr=None if body.stderr is None else tuple(body.stderr),
     )
 
 
