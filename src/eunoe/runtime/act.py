@@ -7,7 +7,8 @@ from typing import Final
 
 import anyio
 
-from eunoe.runtime.memory_calls import error_result, parse_arguments
+from eunoe.runtime.calls import parse_arguments
+from eunoe.runtime.memory_calls import error_result
 from eunoe.runtime.turn import Turn
 from eunoe.state.errors import EunoeError
 from eunoe.state.messages import Message, ToolCallPart
@@ -70,9 +71,13 @@ def refuse_call(turn: Turn, call: ToolCallPart) -> ToolResult | None:
     names = [tool.name for tool in turn.state.tools]
     if call.name not in names:
         available = ", ".join(names) or "none"
-        return ToolResult(content=f"There is no tool {call.name!r}. Available tools: {available}.", status="error")
+        return ToolResult(
+            content=f"There is no tool {call.name!r}. Available tools: {available}.", status="error", refused=True
+        )
     if call.name not in BUILTINS:
-        return ToolResult(content=f"{call.name} cannot run: this server has no sandbox for tools.", status="error")
+        return ToolResult(
+            content=f"{call.name} cannot run: this server has no sandbox for tools.", status="error", refused=True
+        )
     return None
 
 

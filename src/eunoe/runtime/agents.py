@@ -14,6 +14,7 @@ from eunoe.runtime.blocks import create_block, with_default_description
 from eunoe.runtime.commit import commit
 from eunoe.runtime.prompts import refresh_prompt
 from eunoe.runtime.recovery import settle_lease
+from eunoe.runtime.rule_checks import check_rules, without_duplicates
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.state.agents import Agent, AgentChanges, AgentSpec, AgentState
 from eunoe.state.conversations import Conversation
@@ -64,6 +65,11 @@ def _check_window(tokens: int) -> None:
         raise InvalidInput(
             f"context_window_limit must be from 1 to {WINDOW_LIMIT} tokens, not {tokens}.", field="context_window_limit"
         )
+
+
+def _checked_rules(rules: tuple[ToolRule, ...], tool_names: Sequence[str]) -> tuple[ToolRule, ...]:
+    check_rules(rules, tool_names)
+    return tuple(without_duplicates(rules))
 
 
 def _find_tools(tx: Transaction, names: Sequence[str], ids: Sequence[str]) -> list[Tool]:
@@ -173,6 +179,7 @@ async def create_agent(runtime: Runtime, spec: AgentSpec) -> AgentState:
     def create(tx: Transaction) -> AgentState:
         names = default_tools(spec.agent_type) if spec.include_base_tools else ()
         attached = _find_tools(tx, list(dict.fromkeys((*spec.tools, *names))), spec.tool_ids)
+        _checked_rules(spec.tool_rules or (), [tool.name for tool in attached])
         agent = _new_agent(new_id("agent"), spec, model, attached, now)
         agents.insert(tx, agent)
         conversation = _new_conversation(agent.id, now)
@@ -302,6 +309,9 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
             identities.set_for_agent(tx, agent_id, changes.identity_ids)
         if changes.secrets is not UNSET:
             secrets.put(tx, agent_id, changes.secrets, runtime.cipher, now)
+        if changes.tool_rules is not UNSET:
+            names = [tool.name for tool in tools.of_agent(tx, agent_id)]
+            changed = structs.replace(changed, tool_rules=_checked_rules(changes.tool_rules, names))
         if changed != agent:
             agents.update(tx, changed, now=now)
         return agents.state(tx, agent_id)

@@ -7,9 +7,7 @@ from msgspec import Struct, structs
 
 from eunoe.state.approvals import Answer, Approval
 from eunoe.state.errors import InvalidInput
-from eunoe.state.messages import ApprovalPart, Message, ToolReturnPart
-from eunoe.state.rules import ApprovalRule, ToolRule
-from eunoe.state.tools import Tool
+from eunoe.state.messages import ApprovalPart, ToolReturnPart
 from eunoe.tools.protocol import ToolResult
 
 DENIED: Final = "Error: request to call tool denied. User reason: {reason}"
@@ -33,13 +31,6 @@ class Reply(Struct, frozen=True, kw_only=True):
     def call_ids(self) -> tuple[str, ...]:
         """The ids of the calls that are answered one by one."""
         return tuple(answer.tool_call_id for answer in self.answers)
-
-
-def gated_calls(rules: Sequence[ToolRule], tools: Sequence[Tool], client: set[str], asked: Message) -> tuple[str, ...]:
-    """Return the ids of the calls that need an answer: by a rule, by the tool's default, or as the client's."""
-    ruled = {rule.tool_name for rule in rules if isinstance(rule, ApprovalRule)}
-    cautious = {tool.name for tool in tools if tool.default_requires_approval}
-    return tuple(call.id for call in asked.tool_calls if call.name in ruled | cautious | client)
 
 
 def _expand(approval: Approval, reply: Reply) -> tuple[Answer, ...]:
@@ -85,7 +76,9 @@ def settled_results(answers: Sequence[Answer]) -> dict[str, ToolResult]:
                 content=answer.content, status=answer.status, stdout=answer.stdout, stderr=answer.stderr
             )
         elif not answer.approve:
-            results[answer.tool_call_id] = ToolResult(content=DENIED.format(reason=answer.reason), status="error")
+            results[answer.tool_call_id] = ToolResult(
+                content=DENIED.format(reason=answer.reason), status="error", refused=True
+            )
     return results
 
 

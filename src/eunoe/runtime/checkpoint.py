@@ -108,6 +108,7 @@ def store_returns(
                 name=call.name,
                 content=result.content,
                 status=result.status,
+                refused=result.refused,
                 stdout=result.stdout,
                 stderr=result.stderr,
             )
@@ -132,6 +133,17 @@ def store_returns(
     else:
         runs.update(tx, structs.replace(turn.run, usage=turn.usage, step_count=turn.steps))
     return [stored, *followers]
+
+
+def store_nudge(
+    tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, answer: Message, nudge: Message, now: datetime
+) -> list[Message]:
+    """Store an answer that may not end the turn yet, with the message that tells the model so."""
+    conversations.hold(tx, turn.conversation.id, turn.fence)
+    _insert_step(tx, step, record)
+    stored = messages.append(tx, turn.conversation.id, [answer, nudge], now)
+    runs.update(tx, structs.replace(turn.run, usage=turn.usage, step_count=turn.steps))
+    return list(stored)
 
 
 def store_end(tx: Transaction, turn: Turn, end: End, now: datetime) -> None:

@@ -1,6 +1,6 @@
 """Where a window may be cut, and where it is cut (pure): pairs stay whole, and open questions stay in view (I3)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -41,21 +41,33 @@ def boundaries(window: Sequence[Message]) -> list[int]:
     No call is parted from its return or from the answer about it. An earlier summary goes only with something new.
     """
     least = 2 if window and window[0].role == "summary" else 1
-    answers = [_answered(message) for message in window]
+    settled = [_settled(message) for message in window]
     allowed: list[int] = []
     reach = 0
     for size in range(1, first_open(window) + 1):
-        message = window[size - 1]
-        for call in message.tool_calls:
-            later = (i for i in range(size, len(window)) if call.id in answers[i])
-            reach = max(reach, next(later, 0))
+        for call in window[size - 1].tool_calls:
+            reach = max(reach, _settled_at(settled, call.id, size))
         if size >= least and reach < size:
             allowed.append(size)
     return allowed
 
 
-def _answered(message: Message) -> frozenset[str]:
-    return frozenset(part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart | ApprovalPart))
+def _settled(message: Message) -> tuple[frozenset[str], bool]:
+    # The calls that a message is about, and whether it returns them.
+    about = (part.tool_call_id for part in message.parts if isinstance(part, ToolReturnPart | ApprovalPart))
+    return frozenset(about), message.role == "tool"
+
+
+def _settled_at(settled: Sequence[tuple[frozenset[str], bool]], call_id: str, start: int) -> int:
+    """Return the index of the message with the call's return, or else of the last word about it; 0 for none."""
+    last = 0
+    for index in range(start, len(settled)):
+        about, returned = settled[index]
+        if call_id in about:
+            last = index
+            if returned:
+                break
+    return last
 
 
 def cut_all(window: Sequence[Message]) -> Cut | None:
@@ -64,16 +76,16 @@ def cut_all(window: Sequence[Message]) -> Cut | None:
     return _at(window, allowed[-1]) if allowed else None
 
 
-def cut_sliding(
-    window: Sequence[Message], *, share: float, goal: int, tokens: Callable[[Message], int] = message_tokens
-) -> Cut | None:
-    """Take the oldest messages out of view: at least ``share`` of them (0 to 1), and as many as it needs for the rest
-    to take at most ``goal`` tokens; everything that may go when even that is not enough. ``None`` when nothing may.
+def cut_sliding(window: Sequence[Message], *, share: float, goal: int) -> Cut | None:
+    """Take the oldest messages out of view until the rest takes at most ``goal`` tokens.
+
+    At least ``share`` of the messages go (0 to 1), and all that may go when the goal cannot be reached. ``None`` when
+    nothing may go.
     """
     allowed = boundaries(window)
     if not allowed:
         return None
-    sizes = [tokens(message) for message in window]
+    sizes = [message_tokens(message) for message in window]
     for size in allowed:
         if size >= share * len(window) and sum(sizes[size:]) <= goal:
             return _at(window, size)

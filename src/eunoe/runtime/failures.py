@@ -49,6 +49,24 @@ def describe_own_error(error: EunoeError) -> RunError:
     return RunError(type="internal_error", message=error.message, detail=error.code, status=503)
 
 
+MOST_REPETITIONS: Final = 5
+"""How often a model may ask for the same calls, and get the same returns, in a row."""
+
+REPEATED: Final = RunError(
+    type="repeated_tool_call",
+    message=f"The model asked for the same calls {MOST_REPETITIONS + 1} times in a row and got the same returns.",
+    detail="The turn was stopped, since it would not end by itself. Say what you want in other words.",
+    status=502,
+)
+
+
+def describe_barred(reason: str) -> RunError:
+    """Return how a run ends in which the tool rules leave no tool although a call is due."""
+    return RunError(
+        type="tool_rules", message=reason, detail="Change the agent's tool rules, or attach the tools.", status=400
+    )
+
+
 OWN_FAULT: Final = RunError(
     type="internal_error",
     message="An unknown error occurred",

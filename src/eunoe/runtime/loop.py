@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from eunoe.models.protocol import (
     Completed,
     Failed,
+    FinishReason,
     ModelEvent,
     ModelRequest,
     Models,
@@ -21,13 +22,22 @@ from eunoe.models.protocol import (
     ReasoningPiece,
     TextPiece,
 )
-from eunoe.runtime.approvals import gated_calls, settled_results
-from eunoe.runtime.checkpoint import End, store_answer, store_broken_end, store_intent, store_question, store_returns
+from eunoe.runtime.approvals import settled_results
+from eunoe.runtime.calls import Judged, history, judge_calls, repetitions, uses_of
+from eunoe.runtime.checkpoint import (
+    End,
+    store_answer,
+    store_broken_end,
+    store_intent,
+    store_nudge,
+    store_question,
+    store_returns,
+)
 from eunoe.runtime.commit import commit
-from eunoe.runtime.failures import EMPTY_RESPONSE, describe_model_error
+from eunoe.runtime.failures import EMPTY_RESPONSE, MOST_REPETITIONS, REPEATED, describe_barred, describe_model_error
 from eunoe.runtime.overflow import fixed_overflow
-from eunoe.runtime.requests import RecordedRequest, record_request, turn_request
-from eunoe.runtime.rules import stop_after_calls, stop_after_text
+from eunoe.runtime.requests import RecordedRequest, current_offer, offered_tools, record_request, turn_request
+from eunoe.runtime.rules import Nudge, after_calls, after_text
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import CANCELLED, unique_call_ids
 from eunoe.state.events import Event, MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
@@ -75,6 +85,10 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
     if turn.asked and turn.asked_step and await go_on(turn, turn.asked, turn.asked_step, ports):
         return
     while True:
+        barred = current_offer(turn).reason
+        if barred:
+            await finish_broken(turn, End(reason="no_tool_call", error=describe_barred(barred)), ports)
+            return
         draft = begin_step(turn, ports)
         answer = await ask(turn, draft, ports)
         turn.steps += 1
@@ -89,9 +103,9 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
             await finish(turn, draft, None, End(reason="invalid_llm_response", error=EMPTY_RESPONSE), ports)
             return
         if not message.tool_calls:
-            await finish(turn, draft, message, End(reason=stop_after_text(answer.finish_reason)), ports)
-            return
-        if await carry_out(turn, draft, message, ports):
+            if await accept_text(turn, draft, message, answer.finish_reason, ports):
+                return
+        elif await carry_out(turn, draft, message, ports):
             return
 
 
@@ -173,20 +187,62 @@ def _message(turn: Turn, draft: Draft, parts: tuple[Part, ...], now: datetime) -
     )
 
 
+async def accept_text(turn: Turn, draft: Draft, message: Message, finish_reason: FinishReason, ports: Ports) -> bool:
+    """End the turn with this answer, or tell the model which calls are still missing; say whether it is over."""
+    names = [tool.name for tool in offered_tools(turn)]
+    outcome = after_text(turn.state.agent.tool_rules, names, history(turn.messages), finish_reason)
+    if not isinstance(outcome, Nudge):
+        await finish(turn, draft, message, End(reason=outcome), ports)
+        return True
+    if turn.steps >= turn.request.max_steps:
+        await finish(turn, draft, message, End(reason="max_steps"), ports)
+        return True
+    nudge = nudge_message(turn, outcome, ports.now())
+    step = structs.replace(draft.step, status="success", completed_at=ports.now())
+    stored = await commit(
+        ports.database, lambda tx: store_nudge(tx, turn, step, draft.record, message, nudge, ports.now())
+    )
+    turn.shown = []
+    turn.messages.extend(stored)
+    ports.emit(MessageStored(message=stored[0], streamed=True))
+    ports.emit(StepEnded(step_id=step.id, usage=step.usage))
+    return False
+
+
+def nudge_message(turn: Turn, nudge: Nudge, now: datetime) -> Message:
+    """Return the message that tells the model why the turn goes on; people are not shown it."""
+    return Message(
+        id=new_id("message"),
+        agent_id=turn.run.agent_id,
+        conversation_id=turn.conversation.id,
+        role="user",
+        parts=(TextPart(text=nudge.text),),
+        run_id=turn.run.id,
+        created_at=now,
+        meta={"nudge": list(nudge.missing)},
+    )
+
+
+def judge(turn: Turn, message: Message) -> Judged:
+    """Judge the calls of an answer by the agent's rules and what was called before."""
+    before = [one for one in turn.messages if one.id != message.id]
+    client = {tool.name for tool in turn.request.client_tools}
+    return judge_calls(message, turn.state.agent.tool_rules, offered_tools(turn), client, history(before))
+
+
 async def carry_out(turn: Turn, draft: Draft, message: Message, ports: Ports) -> bool:
     """Store the calls and run them, or ask about them; say whether the turn is over."""
-    client = {tool.name for tool in turn.request.client_tools}
-    gated = gated_calls(turn.state.agent.tool_rules, turn.state.tools, client, message)
-    if gated:
-        await put_question(turn, draft, structs.replace(message, needs_approval=gated), ports)
+    judged = judge(turn, message)
+    if judged.gated:
+        await put_question(turn, draft, judged.message, ports)
         return True
     asked = await commit(
-        ports.database, lambda tx: store_intent(tx, turn, draft.step, draft.record, message, ports.now())
+        ports.database, lambda tx: store_intent(tx, turn, draft.step, draft.record, judged.message, ports.now())
     )
     turn.asked, turn.shown = asked, []
     turn.messages.append(asked)
     ports.emit(MessageStored(message=asked, streamed=True))
-    return await run_calls(turn, draft.step, asked, {}, ports)
+    return await run_calls(turn, draft.step, asked, judged.settled, ports)
 
 
 async def put_question(turn: Turn, draft: Draft, message: Message, ports: Ports) -> None:
@@ -208,19 +264,31 @@ async def put_question(turn: Turn, draft: Draft, message: Message, ports: Ports)
 
 async def go_on(turn: Turn, asked: Message, step: Step, ports: Ports) -> bool:
     """Go on from an answered approval: run what was approved, and say whether the turn is over."""
-    return await run_calls(turn, step, asked, settled_results(turn.answers), ports)
+    settled = {**judge(turn, asked).settled, **settled_results(turn.answers)}
+    return await run_calls(turn, step, asked, settled, ports)
 
 
 async def run_calls(turn: Turn, step: Step, asked: Message, settled: dict[str, ToolResult], ports: Ports) -> bool:
     """Run the calls that are not settled, commit the step, and say whether the turn is over."""
     began = time.monotonic_ns()
     results = {**settled, **await ports.act(turn, asked, settled)}
-    reason = stop_after_calls(
-        turn.state.agent.tool_rules, asked.tool_calls, steps_done=turn.steps, max_steps=turn.request.max_steps
+    reason = after_calls(
+        turn.state.agent.tool_rules,
+        [tool.name for tool in offered_tools(turn)],
+        uses_of(asked, results),
+        history(turn.messages),
+        steps_done=turn.steps,
+        max_steps=turn.request.max_steps,
     )
     end = End(reason=reason) if reason else None
+    if end is None and repetitions(turn.messages, asked) >= MOST_REPETITIONS:
+        end = End(reason="invalid_tool_call", error=REPEATED)
     step = structs.replace(
-        step, status="success", stop_reason=reason, tools_ns=time.monotonic_ns() - began, completed_at=ports.now()
+        step,
+        status="success",
+        stop_reason=end.reason if end else None,
+        tools_ns=time.monotonic_ns() - began,
+        completed_at=ports.now(),
     )
     stored = await commit(ports.database, lambda tx: store_returns(tx, turn, step, asked, results, end, ports.now()))
     turn.asked, turn.following = None, ()

@@ -2,28 +2,17 @@
 
 from datetime import datetime
 
-import msgspec
-
 from eunoe.memory.draft import Changed, Created
 from eunoe.memory.tools import MemoryEdit, edit
 from eunoe.runtime.blocks import create_block, update_block
+from eunoe.runtime.calls import parse_arguments
 from eunoe.runtime.turn import Turn
 from eunoe.state.blocks import Block
-from eunoe.state.errors import EunoeError, InvalidInput
+from eunoe.state.errors import EunoeError
 from eunoe.state.messages import ToolCallPart
 from eunoe.store import blocks, isolated
 from eunoe.store.database import Transaction
 from eunoe.tools.protocol import ToolResult
-
-
-def parse_arguments(call: ToolCallPart) -> dict[str, object]:
-    """Return a call's arguments. Raises ``InvalidInput`` when they are no JSON object: nothing is guessed."""
-    try:
-        return msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
-    except msgspec.DecodeError as error:
-        raise InvalidInput(
-            f"The arguments of {call.name} are not a JSON object ({error}). Call it again with valid JSON."
-        ) from None
 
 
 def error_result(name: str, error: EunoeError) -> ToolResult:

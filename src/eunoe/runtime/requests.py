@@ -8,6 +8,8 @@ import msgspec
 from msgspec import Struct, structs
 
 from eunoe.models.protocol import ModelRequest, Payload
+from eunoe.runtime.calls import history
+from eunoe.runtime.rules import Offer, offer, parallel_allowed
 from eunoe.runtime.turn import Turn
 from eunoe.state.messages import Message
 from eunoe.state.runs import StepRequest
@@ -40,8 +42,15 @@ def offered_tools(turn: Turn) -> tuple[ToolSchema, ...]:
     return own + turn.request.client_tools
 
 
+def current_offer(turn: Turn) -> Offer:
+    """Return what the rules let the model call now."""
+    names = [tool.name for tool in offered_tools(turn)]
+    return offer(turn.state.agent.tool_rules, names, history(turn.messages))
+
+
 def turn_request(turn: Turn) -> ModelRequest:
     """Return the next request of a turn."""
+    allowed = current_offer(turn)
     settings = {**turn.state.agent.model_settings, **(turn.conversation.model_settings or {})}
     if turn.state.agent.response_format and "response_format" not in settings:
         settings["response_format"] = turn.state.agent.response_format
@@ -49,9 +58,11 @@ def turn_request(turn: Turn) -> ModelRequest:
         model=turn.model,
         system=turn.system,
         messages=tuple(turn.messages),
-        tools=offered_tools(turn),
+        tools=tuple(tool for tool in offered_tools(turn) if tool.name in allowed.names),
+        tool_choice=allowed.choice,
         settings=settings,
-        parallel_tool_calls=settings.get("parallel_tool_calls") is not False,
+        parallel_tool_calls=settings.get("parallel_tool_calls") is not False
+        and parallel_allowed(turn.state.agent.tool_rules),
     )
 
 

@@ -29,7 +29,6 @@ from msgspec import Struct
 
 from eunoe.models.protocol import FinishReason, ToolChoice
 from eunoe.runtime.rule_results import matching_key
-from eunoe.state.messages import ToolCallPart
 from eunoe.state.rules import (
     ApprovalRule,
     ChildRule,
@@ -218,19 +217,6 @@ def needs_approval(
 def stop_after_text(finish: FinishReason) -> StopReason:
     """Return why a turn ends when the model answered without a call."""
     return "max_tokens_exceeded" if finish == "length" else "end_turn"
-
-
-def stop_after_calls(
-    rules: Sequence[ToolRule], calls: Sequence[ToolCallPart], *, steps_done: int, max_steps: int
-) -> StopReason | None:
-    """Return why a turn ends after these calls, or ``None`` when it goes on.
-
-    ``steps_done`` counts this step.
-    """
-    terminal = {rule.tool_name for rule in rules if isinstance(rule, TerminalRule)}
-    if any(call.name in terminal for call in calls):
-        return "tool_rule"
-    return "max_steps" if steps_done >= max_steps else None
 
 
 def _last(history: Sequence[ToolUse]) -> ToolUse | None:

@@ -59,7 +59,8 @@ def closing_message(
         conversation_id=asked.conversation_id,
         role="tool",
         parts=tuple(
-            ToolReturnPart(tool_call_id=call.id, name=call.name, content=reason, status="error") for call in calls
+            ToolReturnPart(tool_call_id=call.id, name=call.name, content=reason, status="error", refused=True)
+            for call in calls
         ),
         name=calls[0].name if len(calls) == 1 else None,
         run_id=run_id,

@@ -54,12 +54,16 @@ class ToolCallPart(Struct, frozen=True, kw_only=True, tag="tool_call", omit_defa
 
 
 class ToolReturnPart(Struct, frozen=True, kw_only=True, tag="tool_return", omit_defaults=True):
-    """What came of one tool call. ``content`` is what the model reads."""
+    """What came of one tool call. ``content`` is what the model reads.
+
+    ``refused`` marks a call whose tool never started: it broke a rule, was denied, or could not be read.
+    """
 
     tool_call_id: str
     name: str
     content: str
     status: ToolStatus = "success"
+    refused: bool = False
     stdout: tuple[str, ...] | None = None
     stderr: tuple[str, ...] | None = None
 

@@ -9,10 +9,11 @@ from eunoe.state.tools import Tool
 
 
 class ToolResult(Struct, frozen=True, kw_only=True):
-    """What came of a call. ``content`` is what the model reads."""
+    """What came of a call. ``content`` is what the model reads; ``refused`` says that the tool never started."""
 
     content: str
     status: ToolStatus = "success"
+    refused: bool = False
     stdout: tuple[str, ...] | None = None
     stderr: tuple[str, ...] | None = None
 

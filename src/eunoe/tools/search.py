@@ -11,6 +11,7 @@ from msgspec import Struct
 from eunoe.state.errors import InvalidInput
 from eunoe.state.messages import Message
 from eunoe.state.tools import ToolSchema
+from eunoe.tools.reading import READING_PROPERTIES, READING_TOOL
 
 DEFAULT_RESULTS: Final = 5
 MOST_RESULTS: Final = 50
@@ -21,7 +22,7 @@ SearchRole = Literal["assistant", "user", "tool"]
 ROLES: Final[tuple[SearchRole, ...]] = ("assistant", "user", "tool")
 
 SEARCH_SCHEMA: Final = ToolSchema(
-    name="conversation_search",
+    name=READING_TOOL,
     description=(
         "Search everything that was said in earlier conversations, also what is no longer in view. Newest first. "
         "Give words that stand in the message, or leave the query out to list messages by role or time. "
@@ -42,6 +43,7 @@ SEARCH_SCHEMA: Final = ToolSchema(
             },
             "start_date": {"type": "string", "description": "Only messages of this time or later."},
             "end_date": {"type": "string", "description": "Only messages of this time or earlier."},
+            **READING_PROPERTIES,
         },
         "required": [],
     },
@@ -108,7 +110,9 @@ def _ago(seconds: float) -> str:
 
 def _content(message: Message) -> str:
     text = message.text or "\n".join(part.content for part in message.tool_returns)
-    return text if len(text) <= SNIPPET else f"{text[:SNIPPET]}… ({len(text)} characters in all)"
+    if len(text) <= SNIPPET:
+        return text
+    return f"{text[:SNIPPET]}… ({len(text)} characters in all; read on with message_id {message.id}, offset {SNIPPET})"
 
 
 def tell_found(found: Sequence[Message], timezone: str, now: datetime) -> str:
