@@ -23,7 +23,7 @@ from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
 from eunoe.state.rules import ApprovalRule, ToolRule
 from eunoe.state.tools import Tool
-from eunoe.store import agents, blocks, conversations, identities, messages, secrets, tools
+from eunoe.store import agents, blocks, conversations, identities, isolated, messages, secrets, tools
 from eunoe.store.database import Transaction
 from eunoe.tools.builtin import default_rules, default_tools
 
@@ -320,14 +320,22 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
 
 
 async def delete_agent(runtime: Runtime, agent_id: str) -> None:
-    """Delete an agent with its conversations, messages, runs and secrets. Its blocks stay (they may be shared).
+    """Delete an agent with its conversations, messages, runs and secrets.
+
+    Its blocks stay, for others may share them; those that a conversation had for itself go.
 
     A run that goes on in this process is cancelled first. Raises ``NotFound``.
     """
     state = await runtime.db.read(lambda tx: agents.state(tx, agent_id))
     for run_id in runtime.runs_of(state.agent.id):
         await runtime.cancel(run_id)
-    await runtime.db.write(lambda tx: agents.delete(tx, agent_id))
+
+    def delete(tx: Transaction) -> None:
+        for conversation in conversations.of_agent(tx, agent_id):
+            isolated.delete_of(tx, conversation.id)
+        agents.delete(tx, agent_id)
+
+    await runtime.db.write(delete)
 
 
 async def reset_messages(runtime: Runtime, agent_id: str) -> AgentState:
