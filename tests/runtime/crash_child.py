@@ -1,8 +1,9 @@
 """The process that dies: it forks once for each line that it reads, and that child sends one message.
 
-A line is a JSON array: the store's folder, the environment variables to set (the fault among them), and the message.
-The answer is a line with how the child ended: its exit code, or minus the signal that killed it. The parent never
-opens a store; it only spares each child the imports.
+A line is a JSON array: the store's folder, the environment variables to set (the fault among them), and the message;
+the message ``APPROVE`` answers yes to the calls that wait. The answer is a line with how the child ended: its exit
+code, or minus the signal that killed it. The parent never opens a store; it only spares each child the
+imports.
 """
 
 import json
@@ -13,6 +14,9 @@ from pathlib import Path
 import anyio
 
 import eunoe
+from eunoe.runtime.approvals import Reply
+from eunoe.runtime.turn import TurnRequest
+from eunoe.state.messages import ApprovalPart
 
 
 async def one_turn(folder: Path, text: str) -> None:
@@ -27,6 +31,9 @@ async def one_turn(folder: Path, text: str) -> None:
                 tags=("tagged",),
                 secrets={"TOKEN": "s3cr3t"},
             )
+        elif text == "APPROVE":
+            reply = Reply(all_calls=ApprovalPart(tool_call_id="", approve=True))
+            await (await home.runtime.start(TurnRequest(agent_id=found[0].id, reply=reply))).wait()
         elif text:
             await found[0].ask(text)
 
@@ -47,7 +54,7 @@ def child(folder: str, variables: dict[str, str], text: str) -> None:
 
 def main() -> None:
     """Serve lines until there are no more."""
-    eunoe.open  # noqa: B018 - imported here, so that no child has to
+    assert eunoe.open  # imported here, so that no child has to
     for line in sys.stdin:
         folder, variables, text = json.loads(line)
         pid = os.fork()

@@ -10,6 +10,7 @@ from msgspec import UNSET, UnsetType, structs
 from eunoe.memory.verdict import check_text
 from eunoe.models.protocol import ModelInfo
 from eunoe.prompt.system import default_system
+from eunoe.runtime.approvals import RESET, denials
 from eunoe.runtime.blocks import create_block, with_default_description
 from eunoe.runtime.commit import commit
 from eunoe.runtime.prompts import refresh_prompt
@@ -23,7 +24,7 @@ from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
 from eunoe.state.rules import ApprovalRule, ToolRule
 from eunoe.state.tools import Tool
-from eunoe.store import agents, blocks, conversations, identities, isolated, messages, secrets, tools
+from eunoe.store import agents, approvals, blocks, conversations, identities, isolated, messages, secrets, tools
 from eunoe.store.database import Transaction
 from eunoe.tools.builtin import default_rules, default_tools
 
@@ -341,13 +342,17 @@ async def delete_agent(runtime: Runtime, agent_id: str) -> None:
 async def reset_messages(runtime: Runtime, agent_id: str) -> AgentState:
     """Delete all messages of an agent for good, and compile its prompt afresh. Memory stays.
 
-    Raises ``NotFound``, and ``ConversationBusy`` while a run goes on.
+    Open questions about tool calls go with the messages that asked. Raises ``NotFound``, and ``ConversationBusy`` while
+    a run goes on in any of its conversations.
     """
     now = utc_now()
 
     def reset(tx: Transaction) -> AgentState:
         state = agents.state(tx, agent_id)
-        settle_lease(tx, state.conversation, is_running=runtime.is_running, now=now)
+        for conversation in conversations.of_agent(tx, agent_id):
+            settle_lease(tx, conversation, is_running=runtime.is_running, now=now)
+            if pending := approvals.open_of(tx, conversation.id):
+                approvals.answer(tx, pending, denials(pending, RESET), by="policy", run_id=None, now=now)
         messages.delete_all(tx, agent_id)
         conversation = conversations.get(tx, state.conversation.id)
         model = _in_window(runtime.models.resolve(state.agent.model), state.agent)

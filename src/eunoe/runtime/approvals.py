@@ -13,6 +13,7 @@ from eunoe.tools.protocol import ToolResult
 DENIED: Final = "Error: request to call tool denied. User reason: {reason}"
 WENT_ON: Final = "the user went on without answering"
 CANCELLED_REQUEST: Final = "The user cancelled the request, so the tool call was denied."
+RESET: Final = "The messages were reset, so the tool call was denied."
 EXPIRED: Final = "Nobody answered in time, so the call was not made."
 
 
