@@ -8,6 +8,7 @@ from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inputs, system_message
 from eunoe.runtime.requests import schema_of
 from eunoe.runtime.runtime import Runtime, utc_now
+from eunoe.runtime.token_account import window_tokens
 from eunoe.state.messages import Message
 from eunoe.state.tools import ToolSchema
 from eunoe.store import conversations, messages
@@ -38,13 +39,6 @@ class ContextOverview(Struct, frozen=True, kw_only=True):
         return sum(section.tokens for section in self.sections) + self.tools_tokens + self.window_tokens
 
 
-def message_tokens(message: Message) -> int:
-    """Estimate the tokens of one message: its texts, calls and returns."""
-    total = estimate_tokens(message.text)
-    total += sum(estimate_tokens(call.name + call.arguments) for call in message.tool_calls)
-    return total + sum(estimate_tokens(returned.content) for returned in message.tool_returns)
-
-
 async def context_overview(runtime: Runtime, agent_id: str, conversation_id: str | None = None) -> ContextOverview:
     """Return what the next request would hold, without asking the model. Raises ``NotFound``."""
     now = utc_now()
@@ -63,7 +57,7 @@ async def context_overview(runtime: Runtime, agent_id: str, conversation_id: str
             tools=schemas,
             tools_tokens=sum(estimate_tokens(f"{s.name}{s.description}{s.parameters}") for s in schemas),
             window=window,
-            window_tokens=sum(map(message_tokens, window)),
+            window_tokens=window_tokens(window),
             summary=window[0].text if window and window[0].role == "summary" else None,
             stored_messages=messages.count(tx, agent_id),
         )
