@@ -9,6 +9,7 @@ import anyio
 
 from eunoe.runtime.calls import parse_arguments
 from eunoe.runtime.memory_calls import error_result
+from eunoe.runtime.read_messages import read_page
 from eunoe.runtime.turn import Turn
 from eunoe.state.errors import EunoeError
 from eunoe.state.messages import Message, ToolCallPart
@@ -16,6 +17,7 @@ from eunoe.store import messages
 from eunoe.store.database import Database, Transaction
 from eunoe.tools.builtin import BUILTINS
 from eunoe.tools.protocol import ToolResult
+from eunoe.tools.reading import parse_reading
 from eunoe.tools.search import SEARCH_SCHEMA, SearchArguments, parse_search, tell_found
 
 _log: Final = logging.getLogger(__name__)
@@ -55,6 +57,9 @@ async def run_call(database: Database, turn: Turn, call: ToolCallPart, now: date
     builtin = BUILTINS[call.name]
     try:
         arguments = parse_arguments(call)
+        reading = parse_reading(arguments) if builtin.kind == "search" else None
+        if reading is not None:
+            return ToolResult(content=await read_page(database, turn.state.agent.id, reading))
         if builtin.kind == "search":
             found = await search(database, turn, parse_search(arguments, turn.state.agent.timezone))
             return ToolResult(content=tell_found(found, turn.state.agent.timezone, now))

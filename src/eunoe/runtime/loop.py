@@ -5,9 +5,8 @@ order. Whatever is told as stored is stored first (I12).
 """
 
 import time
-from collections.abc import Awaitable, Callable, Container
 from contextlib import aclosing
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from msgspec import Struct, structs
 
@@ -17,7 +16,6 @@ from eunoe.models.protocol import (
     FinishReason,
     ModelEvent,
     ModelRequest,
-    Models,
     Payload,
     ReasoningPiece,
     TextPiece,
@@ -35,32 +33,19 @@ from eunoe.runtime.checkpoint import (
 )
 from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import EMPTY_RESPONSE, MOST_REPETITIONS, REPEATED, describe_barred, describe_model_error
+from eunoe.runtime.making_room import make_room, make_room_after
 from eunoe.runtime.overflow import fixed_overflow
+from eunoe.runtime.payload_view import fitted
+from eunoe.runtime.ports import Ports
 from eunoe.runtime.requests import RecordedRequest, current_offer, offered_tools, record_request, turn_request
 from eunoe.runtime.rules import Nudge, after_calls, after_text
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import CANCELLED, unique_call_ids
-from eunoe.state.events import Event, MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
+from eunoe.state.events import MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message, Part, TextPart, ToolCallPart
 from eunoe.state.runs import Step
-from eunoe.store.database import Database
 from eunoe.tools.protocol import ToolResult
-
-
-class Ports(Struct, frozen=True, kw_only=True):
-    """What the loop reaches the world by.
-
-    ``act`` runs those calls of a message that have effects and are not settled, in parallel, and returns their results
-    by call id. ``patience`` says how long the calls of a message may wait for an answer (``None``: for ever).
-    """
-
-    database: Database
-    models: Models
-    act: Callable[[Turn, Message, Container[str]], Awaitable[dict[str, ToolResult]]]
-    patience: Callable[[Turn, Message], timedelta | None]
-    now: Callable[[], datetime]
-    emit: Callable[[Event], None]
 
 
 class Draft(Struct, kw_only=True):
@@ -89,8 +74,11 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
         if barred:
             await finish_broken(turn, End(reason="no_tool_call", error=describe_barred(barred)), ports)
             return
+        await make_room(turn, ports)
         draft = begin_step(turn, ports)
         answer = await ask(turn, draft, ports)
+        if isinstance(answer, Failed) and await make_room_after(turn, answer.error, ports):
+            continue
         turn.steps += 1
         if isinstance(answer, Failed):
             reason, error = describe_model_error(answer.error)
@@ -111,7 +99,7 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
 
 def begin_step(turn: Turn, ports: Ports) -> Draft:
     """Build the next request, and the step that records it."""
-    request = turn_request(turn)
+    request = fitted(turn_request(turn))
     payload = ports.models.payload(request)
     record = record_request(turn, request, payload)
     step = Step(

@@ -8,6 +8,7 @@ from msgspec import structs
 from eunoe.models.protocol import ModelInfo, Models
 from eunoe.prompt.skills import with_skills
 from eunoe.runtime.approvals import WENT_ON, denials, match_reply, nothing_pending
+from eunoe.runtime.context_anchor import last_context_tokens
 from eunoe.runtime.prompts import conversation_model, refresh_prompt
 from eunoe.runtime.recovery import close_approval, close_broken_calls, settle_lease
 from eunoe.runtime.turn import MOST_STEPS, AlreadyStarted, Turn, TurnRequest
@@ -201,4 +202,5 @@ def open_turn(
         asked_step=steps.get(tx, asked.step_id) if asked and asked.step_id else None,
         answers=answers,
         following=given if answers else (),
+        context_tokens=last_context_tokens(tx, window),
     )

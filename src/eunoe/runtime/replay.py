@@ -5,6 +5,7 @@ import hashlib
 import msgspec
 from msgspec import Struct
 
+from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.requests import rebuild_request
 from eunoe.runtime.runtime import Runtime
 from eunoe.state.errors import NotFound
@@ -52,7 +53,7 @@ async def step_request(runtime: Runtime, step_id: str) -> ReplayedRequest:
             texts.get(tx, request.options_hash),
             _messages_then(tx, step, request),
         )
-        body = runtime.models.payload(rebuilt).body
+        body = runtime.models.payload(fitted(rebuilt)).body
         verified = hashlib.sha256(body).hexdigest() == request.payload_hash
         return ReplayedRequest(
             step_id=step_id,

@@ -67,6 +67,7 @@ class Turn(Struct, kw_only=True):
     answers: tuple[Answer, ...] = ()
     following: tuple[Message, ...] = ()
     shown: list[str] = []
+    overflows: int = 0
     shown_as: str = ""
 
 
