@@ -17,13 +17,14 @@ LEAST_SHOWN: Final = 5_000
 SHARE: Final = 5
 """A longer return may take one part in this many of the window."""
 _BYTES_PER_TOKEN: Final = 4
-_FLOOR: Final = 400
+_FLOOR: Final = 600
 """Bytes that are shown even where there is no room at all; the provider then judges the request."""
 
 
 def fitted(request: ModelRequest) -> ModelRequest:
     """Return the request with each oversized tool return or text cut, and a marker that says how to read the rest.
 
+    Applied to its own result it changes nothing.
     No return takes more than a fifth of the window (or 5,000 bytes), and no message of a user or of tools more than
     half of what system text and tools leave. What the model itself said is never touched.
     """
@@ -64,8 +65,13 @@ def _shortened(text: str, message_id: str, limit: int, *, readable: bool, call_i
     data = text.encode()
     if len(data) <= limit:
         return text
-    shown = data[:limit].decode(errors="ignore")
-    call = f', "tool_call_id": "{call_id}"' if call_id else ""
-    rest = f'{READING_TOOL}({{"message_id": "{message_id}"{call}, "offset": {len(shown)}}})'
-    advice = f" Read on with {rest}." if readable else f" It is kept whole as {message_id}."
-    return f"{shown}\n[Shown: the first {len(shown)} of {len(text)} characters.{advice}]"
+
+    def marker(shown: int) -> str:
+        call = f', "tool_call_id": "{call_id}"' if call_id else ""
+        rest = f'{READING_TOOL}({{"message_id": "{message_id}"{call}, "offset": {shown}}})'
+        advice = f"Read on with {rest}." if readable else f"It is kept whole as {message_id}."
+        return f"\n[Shown: the first {shown} of {len(text)} characters. {advice}]"
+
+    # With its marker the text keeps to the limit, so that a view of a view is the same view.
+    shown = data[: max(0, limit - len(marker(len(text)).encode()))].decode(errors="ignore")
+    return shown + marker(len(shown))
