@@ -41,6 +41,13 @@ class Answer(Struct, frozen=True, kw_only=True):
     cut: bool = False
     status: int = 200
     message: str = ""
+    raw: bytes | None = None
+    """These bytes as they are, instead of all else."""
+
+
+def insert(call_id: str, text: str, label: str = "human") -> Asked:
+    """Return a call that adds a line to a block."""
+    return Asked(call_id, "memory_insert", json.dumps({"label": label, "new_string": text}))
 
 
 class ChatEndpoint:
@@ -119,6 +126,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.end_headers()
+        if answer.raw is not None:
+            self.wfile.write(answer.raw)
+            return
         for piece in answer.text:
             self._event(_chunk({"content": piece}))
         if answer.hold is not None:

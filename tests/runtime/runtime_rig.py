@@ -15,8 +15,8 @@ from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.turn import TurnRequest
 from eunoe.state.events import Event, MessageStored, RunEnded, TextDelta
 from eunoe.state.messages import Message, NewMessage, TextPart, ToolReturnPart
-from eunoe.state.runs import Run, Step
-from eunoe.store import runs, steps
+from eunoe.state.runs import Run, Step, status_for
+from eunoe.store import agents, runs, steps
 
 BOUND: Final = 15.0
 """Seconds that any wait of a test may take."""
@@ -111,3 +111,16 @@ def assert_paired(window: tuple[Message, ...] | list[Message]) -> None:
         assert open_calls == []
         open_calls = [call.id for call in message.tool_calls]
     assert open_calls == []
+
+
+async def assert_ended(home: Home, told: Told, reason: str, *, step_count: int) -> None:
+    """The event, the stored run and the agent agree on the end, and the conversation is free."""
+    run = await run_of(home, told)
+    assert (told.ended.stop_reason, told.ended.step_count) == (reason, step_count)
+    assert (run.stop_reason, run.step_count, run.status) == (reason, step_count, status_for(told.ended.stop_reason))
+    assert run.error == told.ended.error
+    assert run.usage == told.ended.usage
+    assert run.completed_at is not None
+    state = await home.runtime.db.read(lambda tx: agents.state(tx, run.agent_id))
+    assert state.agent.last_stop_reason == reason
+    assert state.conversation.lease_run_id is None

@@ -1,6 +1,5 @@
 """One turn: how it ends, what its calls come to, and that nothing is told before it is stored."""
 
-import json
 import sqlite3
 import threading
 from contextlib import closing
@@ -8,42 +7,33 @@ from pathlib import Path
 
 import anyio
 import pytest
-from chat_endpoint import MODEL, Answer, Asked, ChatEndpoint
-from runtime_rig import BOUND, INSERT, Told, assert_paired, contents, first_delta, run_of, send, steps_of, watch
+from chat_endpoint import MODEL, Answer, Asked, ChatEndpoint, insert
+from runtime_rig import (
+    BOUND,
+    INSERT,
+    assert_ended,
+    assert_paired,
+    contents,
+    first_delta,
+    open_home,
+    send,
+    steps_of,
+    watch,
+)
 from runtime_rig import request as turn_request
 
 from eunoe.embedded import Agent, Home, TurnFailed
-from eunoe.runtime.window import CANCELLED
 from eunoe.state.blocks import BlockSpec
 from eunoe.state.errors import InvalidInput
 from eunoe.state.events import MessageStored, RunEnded, RunStarted, StepEnded, TextDelta, ToolCallDelta
 from eunoe.state.rules import ContinueRule, TerminalRule
-from eunoe.state.runs import status_for
-from eunoe.store import agents
 
 pytestmark = pytest.mark.anyio
 
 
-def _insert(call_id: str, text: str, label: str = "human") -> Asked:
-    return Asked(call_id, "memory_insert", json.dumps({"label": label, "new_string": text}))
-
-
-async def _assert_ended(home: Home, told: Told, reason: str, *, step_count: int) -> None:
-    """The event, the stored run and the agent agree on the end, and the conversation is free."""
-    run = await run_of(home, told)
-    assert (told.ended.stop_reason, told.ended.step_count) == (reason, step_count)
-    assert (run.stop_reason, run.step_count, run.status) == (reason, step_count, status_for(told.ended.stop_reason))
-    assert run.error == told.ended.error
-    assert run.usage == told.ended.usage
-    assert run.completed_at is not None
-    state = await home.runtime.db.read(lambda tx: agents.state(tx, run.agent_id))
-    assert state.agent.last_stop_reason == reason
-    assert state.conversation.lease_run_id is None
-
-
 async def test_plain_text_ends_the_turn(home: Home, scripted: Agent) -> None:
     told = await send(home, scripted, "THINK:Let me see.\nSAY:Hello there.")
-    await _assert_ended(home, told, "end_turn", step_count=1)
+    await assert_ended(home, told, "end_turn", step_count=1)
     assert [contents(message) for message in await scripted.window()] == [
         ("user", "THINK:Let me see.\nSAY:Hello there."),
         ("assistant", "Hello there."),
@@ -53,7 +43,7 @@ async def test_plain_text_ends_the_turn(home: Home, scripted: Agent) -> None:
 
 async def test_a_turn_goes_on_after_calls_until_the_model_speaks(home: Home, scripted: Agent) -> None:
     told = await send(home, scripted, f"{INSERT}\nTHEN:\nSAY:Noted.")
-    await _assert_ended(home, told, "end_turn", step_count=2)
+    await assert_ended(home, told, "end_turn", step_count=2)
     assert (await scripted.block("human")).value == "Likes maps.\nLikes tea."
     assert [(step.ordinal, step.status, step.stop_reason) for step in await steps_of(home, told)] == [
         (0, "success", None),
@@ -101,9 +91,9 @@ async def test_what_is_told_as_stored_is_committed_by_then(home: Home, scripted:
 async def test_L16_a_model_that_calls_tools_for_ever_is_stopped_at_max_steps(
     home: Home, agent: Agent, endpoint: ChatEndpoint, most: int
 ) -> None:
-    endpoint.answers(*(Answer(calls=(_insert(f"call_{number}", f"Line {number}."),)) for number in range(10)))
+    endpoint.answers(*(Answer(calls=(insert(f"call_{number}", f"Line {number}."),)) for number in range(10)))
     told = await send(home, agent, "Go on.", max_steps=most)
-    await _assert_ended(home, told, "max_steps", step_count=most)
+    await assert_ended(home, told, "max_steps", step_count=most)
     assert len(endpoint.received) == most
     assert_paired(await agent.window())
     assert (await agent.block("human")).value.count("Line") == most
@@ -124,7 +114,7 @@ async def test_a_call_of_a_terminal_tool_ends_the_turn(home: Home) -> None:
     )
     replace = 'TOOL:memory_replace {"label": "human", "old_string": "maps", "new_string": "charts"}'
     told = await send(home, agent, f"{replace}\nTHEN:\n{INSERT}\nTHEN:\nSAY:Never said.")
-    await _assert_ended(home, told, "tool_rule", step_count=2)
+    await assert_ended(home, told, "tool_rule", step_count=2)
     assert (await agent.block("human")).value == "Likes charts.\nLikes tea."
     assert_paired(await agent.window())
 
@@ -146,7 +136,7 @@ async def test_a_failing_endpoint_ends_the_run_with_its_kind(
     home: Home, scripted: Agent, status: int, reason: str, kind: str, code: int
 ) -> None:
     told = await send(home, scripted, f"ERROR:{status}")
-    await _assert_ended(home, told, reason, step_count=1)
+    await assert_ended(home, told, reason, step_count=1)
     assert told.ended.error is not None
     assert (told.ended.error.type, told.ended.error.status) == (kind, code)
     assert [step.status for step in await steps_of(home, told)] == ["failed"]
@@ -156,7 +146,7 @@ async def test_a_failing_endpoint_ends_the_run_with_its_kind(
 
 async def test_a_failure_after_calls_keeps_what_was_committed(home: Home, scripted: Agent) -> None:
     told = await send(home, scripted, f"{INSERT}\nTHEN:\nERROR:500")
-    await _assert_ended(home, told, "llm_api_error", step_count=2)
+    await assert_ended(home, told, "llm_api_error", step_count=2)
     assert (await scripted.block("human")).value == "Likes maps.\nLikes tea."
     assert_paired(await scripted.window())
 
@@ -167,7 +157,7 @@ async def test_a_context_overflow_told_by_the_endpoint_says_so(
     words = "This model's maximum context length is 8192 tokens."
     endpoint.answers(Answer(status=400, message=words))
     told = await send(home, agent, "Hello.")
-    await _assert_ended(home, told, "llm_api_error", step_count=1)
+    await assert_ended(home, told, "llm_api_error", step_count=1)
     assert told.ended.error is not None
     assert words in (told.ended.error.detail or "")
 
@@ -175,7 +165,7 @@ async def test_a_context_overflow_told_by_the_endpoint_says_so(
 async def test_a_stream_that_is_cut_ends_the_run_as_an_error(home: Home, agent: Agent, endpoint: ChatEndpoint) -> None:
     endpoint.answers(Answer(text=("Half an ",), cut=True))
     told = await send(home, agent, "Hello.")
-    await _assert_ended(home, told, "llm_api_error", step_count=1)
+    await assert_ended(home, told, "llm_api_error", step_count=1)
     assert len(endpoint.received) == 1
     assert told.ended.error is not None
     assert "ended before the answer was complete" in (told.ended.error.detail or "")
@@ -184,7 +174,7 @@ async def test_a_stream_that_is_cut_ends_the_run_as_an_error(home: Home, agent: 
 
 async def test_L21_an_empty_answer_is_not_stored_and_the_next_turn_works(home: Home, scripted: Agent) -> None:
     told = await send(home, scripted, "EMPTY:")
-    await _assert_ended(home, told, "invalid_llm_response", step_count=1)
+    await assert_ended(home, told, "invalid_llm_response", step_count=1)
     assert told.ended.error is not None
     assert told.ended.error.type == "llm_empty_response"
     assert [message.role for message in await scripted.window()] == ["user"]
@@ -196,7 +186,7 @@ async def test_an_answer_that_ran_out_of_tokens_is_kept_and_told(
 ) -> None:
     endpoint.answers(Answer(text=("Once upon a",), finish="length"))
     told = await send(home, agent, "A story.")
-    await _assert_ended(home, told, "max_tokens_exceeded", step_count=1)
+    await assert_ended(home, told, "max_tokens_exceeded", step_count=1)
     assert contents((await agent.window())[-1]) == ("assistant", "Once upon a")
 
 
@@ -204,7 +194,7 @@ async def test_a_prompt_larger_than_the_window_makes_no_request(home: Home, endp
     blocks = (BlockSpec(label="human", value="x" * 30_000), BlockSpec(label="persona", value="y" * 5_000))
     agent = await home.create_agent(model=MODEL, memory=blocks, context_window_limit=4_000)
     told = await send(home, agent, "Hello.")
-    await _assert_ended(home, told, "context_window_overflow_in_system_prompt", step_count=0)
+    await assert_ended(home, told, "context_window_overflow_in_system_prompt", step_count=0)
     assert endpoint.received == []
     assert told.ended.error is not None
     named = [part.split(" ")[0] for part in (told.ended.error.detail or "").split(", ")]
@@ -222,7 +212,7 @@ async def test_a_turn_that_failed_raises_for_who_asks(scripted: Agent) -> None:
 
 async def test_several_calls_get_their_own_results_in_order(home: Home, agent: Agent, endpoint: ChatEndpoint) -> None:
     search = Asked("call_search", "conversation_search", '{"query": "zebra"}')
-    endpoint.answers(Answer(calls=(_insert("call_a", "A."), search, _insert("call_b", "B.", "persona"))))
+    endpoint.answers(Answer(calls=(insert("call_a", "A."), search, insert("call_b", "B.", "persona"))))
     told = await send(home, agent, "Find the zebra.")
     assert [(part.tool_call_id, part.name, part.status) for part in told.returns] == [
         ("call_a", "memory_insert", "success"),
@@ -240,7 +230,7 @@ async def test_several_calls_get_their_own_results_in_order(home: Home, agent: A
 async def test_parallel_edits_of_one_block_in_one_step_are_both_kept(
     home: Home, agent: Agent, endpoint: ChatEndpoint
 ) -> None:
-    endpoint.answers(Answer(calls=tuple(_insert(f"call_{number}", f"Line {number}.") for number in range(5))))
+    endpoint.answers(Answer(calls=tuple(insert(f"call_{number}", f"Line {number}.") for number in range(5))))
     await send(home, agent, "Five lines.")
     assert (await agent.block("human")).value.split("\n") == [
         "Likes maps.",
@@ -254,7 +244,7 @@ async def test_an_edit_that_fails_leaves_the_others_of_its_step(
 ) -> None:
     await agent.update_block("persona", read_only=True)
     missing = Asked("call_b", "memory_replace", '{"label": "human", "old_string": "cars", "new_string": "bikes"}')
-    endpoint.answers(Answer(calls=(_insert("call_a", "A."), missing, _insert("call_c", "C.", "persona"))))
+    endpoint.answers(Answer(calls=(insert("call_a", "A."), missing, insert("call_c", "C.", "persona"))))
     told = await send(home, agent, "Edit.")
     assert [part.status for part in told.returns] == ["success", "error", "error"]
     assert "read-only" in told.returns[2].content
@@ -266,9 +256,9 @@ async def test_an_edit_that_fails_leaves_the_others_of_its_step(
 async def test_call_ids_that_are_empty_or_repeated_are_made_unique(
     home: Home, agent: Agent, endpoint: ChatEndpoint, ids: tuple[str, str]
 ) -> None:
-    endpoint.answers(Answer(calls=(_insert("call_old", "Old."),)))
+    endpoint.answers(Answer(calls=(insert("call_old", "Old."),)))
     await send(home, agent, "First.")
-    endpoint.answers(Answer(calls=(_insert(ids[0], "A."), _insert(ids[1], "B.", "persona"))))
+    endpoint.answers(Answer(calls=(insert(ids[0], "A."), insert(ids[1], "B.", "persona"))))
     told = await send(home, agent, "Second.")
     window = await agent.window()
     assert_paired(window)
@@ -287,7 +277,7 @@ async def test_arguments_that_are_no_json_object_are_told_to_the_model(
     calls = (Asked("call_a", "memory_insert", arguments), Asked("call_b", "conversation_search", arguments))
     endpoint.answers(Answer(calls=calls))
     told = await send(home, agent, "Edit.")
-    await _assert_ended(home, told, "end_turn", step_count=2)
+    await assert_ended(home, told, "end_turn", step_count=2)
     assert [part.status for part in told.returns] == ["error", "error"]
     assert "are not a JSON object" in told.returns[0].content
     assert (await agent.block("human")).revision == 1
@@ -309,7 +299,7 @@ async def test_a_tools_edit_is_made_on_what_an_api_edit_left_meanwhile(
 ) -> None:
     hold = threading.Event()
     replace = Asked("call_b", "memory_replace", '{"label": "persona", "old_string": "Kind.", "new_string": "Stern."}')
-    endpoint.answers(Answer(text=("Wait. ",), calls=(_insert("call_a", "By tool."), replace), hold=hold))
+    endpoint.answers(Answer(text=("Wait. ",), calls=(insert("call_a", "By tool."), replace), hold=hold))
     handle = await home.runtime.start(turn_request(agent, "Edit."))
     await first_delta(handle)
     await agent.update_block("human", value="By hand.")
@@ -322,98 +312,31 @@ async def test_a_tools_edit_is_made_on_what_an_api_edit_left_meanwhile(
     assert (await agent.block("persona")).value == "Gone."
 
 
-async def test_a_turn_that_is_cancelled_while_the_model_speaks_keeps_what_was_said(
-    home: Home, agent: Agent, endpoint: ChatEndpoint
-) -> None:
-    hold = threading.Event()
-    endpoint.answers(Answer(text=("Once upon ", "a time"), hold=hold))
-    handle = await home.runtime.start(turn_request(agent, "A story."))
-    with anyio.fail_after(BOUND):
-        async for event in handle.events():
-            if isinstance(event, TextDelta) and event.text == "a time":
-                break
-    with anyio.fail_after(BOUND):
-        assert await home.runtime.cancel(handle.run_id)
-    hold.set()
-    told = await watch(handle)
-    await _assert_ended(home, told, "cancelled", step_count=0)
-    last = (await agent.window())[-1]
-    assert contents(last) == ("assistant", "Once upon a time")
-    assert last.meta == {"partial": "cancelled"}
-    # It is the message that its pieces announced.
-    assert {event.message_id for event in told.events if isinstance(event, TextDelta)} == {last.id}
-    assert await agent.ask("Go on.") == "Fine."
-    sent = endpoint.requests()[-1]["messages"]
-    assert sent[-2:] == [
-        {"role": "assistant", "content": "Once upon a time"},
-        {"role": "user", "content": "Go on."},
-    ]
-
-
-async def test_a_turn_that_is_cancelled_while_a_tool_runs_closes_its_calls(
-    home: Home, agent: Agent, endpoint: ChatEndpoint
-) -> None:
-    release = threading.Event()
-    search = Asked("call_search", "conversation_search", '{"query": "zebra"}')
-    endpoint.answers(Answer(calls=(search, _insert("call_edit", "Never made."))))
-    handle = None
-    async with anyio.create_task_group() as group:
-        try:
-            # Both readers of the store are kept busy, so that the search has to wait for its turn.
-            busy = [threading.Event(), threading.Event()]
-            for taken in busy:
-                group.start_soon(home.runtime.db.read, lambda _tx, taken=taken: (taken.set(), release.wait(BOUND)))
-            for taken in busy:
-                assert await anyio.to_thread.run_sync(taken.wait, BOUND)
-            handle = await home.runtime.start(turn_request(agent, "Find it."))
-            with anyio.fail_after(BOUND):
-                async for event in handle.events():
-                    if isinstance(event, MessageStored):
-                        break
-                assert await home.runtime.cancel(handle.run_id)
-        finally:
-            release.set()
-    assert handle is not None
-    told = await watch(handle)
-    await _assert_ended(home, told, "cancelled", step_count=1)
-    assert [(part.tool_call_id, part.status, part.content) for part in told.returns] == [
-        ("call_search", "error", CANCELLED),
-        ("call_edit", "error", CANCELLED),
-    ]
-    assert_paired(await agent.window())
-    assert (await agent.block("human")).value == "Likes maps."
-    assert [step.status for step in await steps_of(home, told)] == ["cancelled"]
-    assert await agent.ask("Go on.") == "Fine."
-
-
-async def test_leaving_a_turn_early_cancels_it(home: Home, agent: Agent, endpoint: ChatEndpoint) -> None:
-    hold = threading.Event()
-    endpoint.answers(Answer(text=("Once upon ",), hold=hold))
-    run_id = ""
-    turn = agent.send("A story.")
-    with anyio.fail_after(BOUND):
-        async for event in turn:
-            if isinstance(event, RunStarted):
-                run_id = event.run_id
-            if isinstance(event, TextDelta):
-                break
-        await turn.aclose()
-        handle = home.runtime.handle(run_id)
-        ended = await handle.wait() if handle else None
-    hold.set()
-    assert ended is not None
-    assert ended.stop_reason == "cancelled"
-    assert [contents(message) for message in await agent.window()][-1] == ("assistant", "Once upon ")
-
-
-async def test_cancelling_a_run_that_is_over_changes_nothing(home: Home, scripted: Agent) -> None:
-    told = await send(home, scripted, "SAY:Done.")
-    assert await home.runtime.cancel(told.ended.run_id) is False
-    assert (await run_of(home, told)).stop_reason == "end_turn"
-
-
 async def test_usage_adds_up_over_the_steps(home: Home, agent: Agent, endpoint: ChatEndpoint) -> None:
-    endpoint.answers(Answer(calls=(_insert("call_a", "A."),)))
+    endpoint.answers(Answer(calls=(insert("call_a", "A."),)))
     told = await send(home, agent, "Edit.")
     assert (told.ended.usage.prompt_tokens, told.ended.usage.completion_tokens) == (200, 20)
     assert told.ended.context_tokens == 110
+
+
+@pytest.mark.slow
+async def test_an_endpoint_that_cannot_be_reached_is_named_with_the_variable_that_sets_it(tmp_path: Path) -> None:
+    async with open_home(tmp_path / "store", {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}) as home:
+        agent = await home.create_agent(model=MODEL)
+        told = await send(home, agent, "Hello.")
+        await assert_ended(home, told, "llm_api_error", step_count=1)
+        assert told.ended.error is not None
+        assert told.ended.error.status == 502
+        assert "http://127.0.0.1:9/v1/chat/completions" in (told.ended.error.detail or "")
+        assert "OPENAI_BASE_URL" in (told.ended.error.detail or "")
+
+
+async def test_an_answer_that_is_none_ends_the_run_as_an_invalid_response(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    endpoint.answers(Answer(raw=b"data: <html>Sign in</html>\n\n"))
+    told = await send(home, agent, "Hello.")
+    await assert_ended(home, told, "invalid_llm_response", step_count=1)
+    assert told.ended.error is not None
+    assert "not an answer" in (told.ended.error.detail or "")
+    assert await agent.ask("Hello?") == "Fine."
