@@ -14,6 +14,7 @@ from runtime_rig import BOUND, contents, first_delta, open_home, request, rows, 
 
 from eunoe.embedded import Agent, Home
 from eunoe.runtime.agents import attach_tool, detach_tool, reset_messages
+from eunoe.runtime.conversations import ConversationSpec, create_conversation
 from eunoe.runtime.recompile import recompile
 from eunoe.runtime.runtime import utc_now
 from eunoe.state.agents import DEFAULT_AGENT_TYPE, AgentChanges, AgentType
@@ -24,7 +25,8 @@ from eunoe.state.ids import named_id, new_id
 from eunoe.state.messages import NewMessage, TextPart
 from eunoe.state.rules import ApprovalRule, ContinueRule, MaxCountRule, TerminalRule
 from eunoe.state.tools import Tool
-from eunoe.store import blocks, identities, secrets, tools
+from eunoe.store import blocks, identities, messages, secrets, tools
+from eunoe.store.messages import MessageQuery
 
 pytestmark = pytest.mark.anyio
 
@@ -342,10 +344,15 @@ async def test_a_reset_deletes_messages_and_keeps_the_rest(home: Home, agent: Ag
     assert "Likes tea." in sent[0]["content"]
 
 
-async def test_a_reset_is_refused_while_a_run_goes_on(home: Home, agent: Agent, endpoint: ChatEndpoint) -> None:
+@pytest.mark.parametrize("beside", [False, True])
+async def test_a_reset_is_refused_while_a_run_goes_on_in_any_conversation(
+    home: Home, agent: Agent, endpoint: ChatEndpoint, beside: bool
+) -> None:
+    other = await create_conversation(home.runtime, ConversationSpec(agent_id=agent.id))
+    conversation_id = other.id if beside else None
     hold = threading.Event()
     endpoint.answers(Answer(text=("Once ",), hold=hold))
-    handle = await home.runtime.start(request(agent, "A story."))
+    handle = await home.runtime.start(request(agent, "A story.", conversation_id=conversation_id))
     await first_delta(handle)
     with pytest.raises(ConversationBusy) as busy:
         await reset_messages(home.runtime, agent.id)
@@ -353,7 +360,8 @@ async def test_a_reset_is_refused_while_a_run_goes_on(home: Home, agent: Agent, 
     hold.set()
     with anyio.fail_after(BOUND):
         await handle.wait()
-    assert [message.role for message in await agent.window()] == ["user", "assistant"]
+    said = await home.runtime.db.read(lambda tx: messages.page(tx, MessageQuery(agent_id=agent.id, order="asc")))
+    assert [message.role for message in said] == ["user", "assistant"]
 
 
 async def test_an_agent_that_forgets_after_each_turn_sees_only_its_last_message(
