@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eunoe.cli.companion import DEMO, DEMO_NOTICE, choose_model, starting_blocks
+from eunoe.cli.companion import choose_model, starting_blocks
 from eunoe.cli.finding import find_agent
 from eunoe.cli.opening import home_option, json_option, opened
 from eunoe.cli.show import show
@@ -88,12 +88,12 @@ def create(
     blocks = starting_blocks(human, persona, others)
     text = None if system is None else _text_of(system)
     with opened(home) as door:
-        handle = door.call(lambda runtime: choose_model(runtime.models, os.environ, model))
-        if handle == DEMO and model is None:
-            click.echo(DEMO_NOTICE, err=True)
+        choice = door.call(lambda runtime: choose_model(runtime.models, os.environ, model))
+        if choice.notice:
+            click.echo(choice.notice, err=True)
         spec = AgentSpec(
             name=name,
-            model=handle,
+            model=choice.handle,
             memory_blocks=blocks,
             system=text,
             tools=tools,

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from eunoe.cli.companion import DEMO, DEMO_NOTICE, NAME, choose_model, starting_blocks
+from eunoe.cli.companion import NAME, choose_model, starting_blocks
 from eunoe.cli.errors import BAD_INPUT, Failure
 from eunoe.cli.finding import find_agent, last_used
 from eunoe.cli.lines import ask, is_terminal, messages_in, use_line_editing
@@ -70,10 +70,10 @@ def _choose(door: Door, name: str | None, model: str | None, *, new: bool) -> Ag
 
 
 def _create(door: Door, name: str, model: str | None) -> Agent:
-    handle = door.call(lambda runtime: choose_model(runtime.models, os.environ, model))
-    if handle == DEMO and model is None:
-        click.echo(DEMO_NOTICE, err=True)
-    spec = AgentSpec(name=name, model=handle, memory_blocks=starting_blocks(None, None))
+    choice = door.call(lambda runtime: choose_model(runtime.models, os.environ, model))
+    if choice.notice:
+        click.echo(choice.notice, err=True)
+    spec = AgentSpec(name=name, model=choice.handle, memory_blocks=starting_blocks(None, None))
     created = door.call(lambda runtime: create_agent(runtime, spec)).agent
     click.echo(f"Created {printable(created.name)} ({created.id}) with model {created.model}.", err=True)
     return created

@@ -1,7 +1,7 @@
 """The agent that a person gets who asks for nothing in particular: its blocks and its model."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from eunoe.models.protocol import Models
 from eunoe.models.providers import SCRIPTED, providers_from_env
@@ -45,24 +45,30 @@ def starting_blocks(human: str | None, persona: str | None, others: Iterable[str
     return tuple(BlockSpec(label=label, value=value) for label, value in values.items())
 
 
-async def choose_model(models: Models, environment: Mapping[str, str], wanted: str | None) -> str:
-    """Return the handle for a new agent: the wanted one, else ``EUNOE_MODEL``, else a configured provider's first.
+class Choice(NamedTuple):
+    """The model for a new agent. ``notice`` is what the person must know about it, if anything."""
 
-    With no provider configured it is the local model where that is installed, else ``DEMO``. Raises ``InvalidInput``
-    when providers are configured and none of them names a model.
+    handle: str
+    notice: str | None = None
+
+
+async def choose_model(models: Models, environment: Mapping[str, str], wanted: str | None) -> Choice:
+    """Choose for a new agent: the wanted model, else ``EUNOE_MODEL``, else a configured provider's first.
+
+    With no provider configured it is the local model where that is installed, else ``DEMO``, with a notice. Raises
+    ``InvalidInput`` when providers are configured and none of them names a model.
     """
     named = wanted or environment.get("EUNOE_MODEL")
     if named:
-        return named
+        return Choice(named)
     configured = [name for name in providers_from_env(environment) if name != SCRIPTED.name]
-    listed = await models.list()
+    usable = [model for model in await models.list() if model.provider != SCRIPTED.name]
     if configured:
-        for model in listed:
-            if model.provider in configured:
-                return model.handle
-        raise InvalidInput(
-            f"None of the configured providers ({', '.join(configured)}) could say which models it has. "
-            "`eunoe doctor` says why; or name a model with --model or EUNOE_MODEL.",
-            field="model",
-        )
-    return next((model.handle for model in listed if model.provider != SCRIPTED.name), DEMO)
+        usable = [model for model in usable if model.provider in configured]
+        if not usable:
+            raise InvalidInput(
+                f"None of the configured providers ({', '.join(configured)}) could say which models it has. "
+                "`eunoe doctor` says why; or name a model with --model or EUNOE_MODEL.",
+                field="model",
+            )
+    return Choice(usable[0].handle) if usable else Choice(DEMO, DEMO_NOTICE)

@@ -40,11 +40,11 @@ _LONGEST: Final = 3600.0
 )
 @json_option
 def doctor(home: Path | None, handles: tuple[str, ...], probe: bool, timeout: float, as_json: bool) -> None:
-    """Check this machine, the store and the models, and say what to do about what is wrong.
+    """Check this machine, the store and the models.
 
-    Without --model, every configured provider is checked by the first model that it has. Models are asked two short
-    questions, which hosted providers charge for. Nothing is changed, and no key is shown. Exit code 1 when a check
-    failed.
+    Each check says what to do about what it finds wrong. Without --model, every configured provider is checked by
+    the first model that it has. Models are asked two short questions, which hosted providers charge for. Nothing is
+    changed, and no key is shown. Exit code 1 when a check failed.
     """
     # What is wrong is told by the checks; the log would say it twice.
     logging.basicConfig(level=logging.CRITICAL)

@@ -5,10 +5,9 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from eunoe import __version__
 from eunoe.cli.errors import Failure, failure
-from eunoe.cli.terminal import printable
 from eunoe.state.errors import EunoeError
+from eunoe.version import __version__
 
 
 class Entry(NamedTuple):
@@ -60,6 +59,8 @@ class LazyGroup(click.Group):
 
 
 def _end(ctx: click.Context, failed: Failure) -> NoReturn:
+    from eunoe.cli.terminal import printable
+
     click.echo(f"Error: {printable(failed.message)}", err=True)
     ctx.exit(failed.exit_code)
 

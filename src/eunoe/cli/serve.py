@@ -40,9 +40,9 @@ _LEVELS: Final = ("debug", "info", "warning", "error")
 def serve(
     host: str, port: int, home: Path | None, token: str | None, log: Literal["text", "json"], log_level: str
 ) -> None:
-    """Serve agents over HTTP, until Ctrl-C or SIGTERM.
+    """Serve agents over HTTP.
 
-    An address that others can reach is refused without a token.
+    Ctrl-C or SIGTERM ends it. An address that others can reach is refused without a token.
     """
     settings = settings_of(home)
     binding = Binding(host=host, port=port, token=token or None)

@@ -1,0 +1,108 @@
+"""Every command that help names exists, says what it does, and names only what it has (G15)."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from cli_rig import Cli
+
+from eunoe import __version__
+from eunoe.cli.main import COMMANDS, main
+
+
+def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    def below(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+        yield path, command
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                assert child is not None
+                yield from below((*path, name), child)
+
+    yield from below((), main)
+
+
+ALL = list(commands())
+
+
+def test_g15_the_commands_are_these() -> None:
+    assert sorted(" ".join(path) for path, command in ALL if not isinstance(command, click.Group)) == [
+        "agents create",
+        "agents delete",
+        "agents list",
+        "agents show",
+        "blocks set",
+        "blocks show",
+        "chat",
+        "doctor",
+        "serve",
+        "steps request",
+    ]
+
+
+@pytest.mark.parametrize("path", [path for path, _ in ALL], ids=" ".join)
+def test_g15_every_command_tells_its_help(cli: Cli, path: tuple[str, ...]) -> None:
+    assert cli.done(*path, "--help").startswith(f"Usage: {' '.join(('eunoe', *path))} ")
+
+
+@pytest.mark.parametrize(("path", "command"), ALL, ids=[" ".join(path) for path, _ in ALL])
+def test_g15_every_command_and_option_says_what_it_is_for(path: tuple[str, ...], command: click.Command) -> None:
+    assert command.help, path
+    assert [o.name for o in command.params if isinstance(o, click.Option) and not o.help] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_g15_the_list_of_commands_says_what_each_command_says(name: str) -> None:
+    command = main.get_command(click.Context(main), name)
+    assert command is not None
+    assert command.help is not None
+    assert command.help.split("\n\n")[0] == COMMANDS[name].short_help
+
+
+def test_the_version_is_the_package_s(cli: Cli) -> None:
+    assert cli.done("--version") == f"eunoe, version {__version__}\n"
+
+
+def test_an_unknown_command_is_a_usage_error(cli: Cli) -> None:
+    result = cli.run("agnets")
+    assert result.exit_code == 2
+    assert "No such command 'agnets'" in result.stderr
+
+
+def spent(program: str) -> float:
+    """Run a program and return the seconds of CPU that it took."""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return usage.ru_utime + usage.ru_stime
+
+
+@pytest.mark.slow
+def test_help_costs_little_more_than_importing_click() -> None:
+    help_ = "import sys; from eunoe.cli.main import main; sys.argv = ['eunoe', '--help']; main()"
+    # Taken in turns, so that what else the machine does weighs on both; the least is closest to the program's own.
+    pairs = [(spent(help_), spent("import click")) for _ in range(12)]
+    assert min(ours for ours, _ in pairs) <= 1.5 * min(clicks for _, clicks in pairs)
+
+
+@pytest.mark.slow
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys; from eunoe.cli.main import main; main(['--help'], standalone_mode=False); "
+        "print([name for name in ('anyio', 'msgspec', 'rich', 'httpx2', 'uvicorn', 'sqlite3') if name in sys.modules])"
+    )
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.slow
+def test_the_shell_can_complete_commands(tmp_path: Path) -> None:
+    cli = Cli(tmp_path)
+    env = {"_EUNOE_COMPLETE": "bash_complete", "COMP_WORDS": "eunoe ag", "COMP_CWORD": "1"}
+    assert cli.process(env=env).stdout == "plain,agents\n"
