@@ -120,15 +120,15 @@ def choose_cut(occasion: Occasion) -> Cut | None:
     """Decide what goes out of view (pure)."""
     request, settings = fitted(occasion.request), occasion.settings
     limit = request.model.context_window - reserve_for(request)
+    estimated, counted = estimate_request(request), estimate_request(request, occasion.context_tokens)
+    if counted > estimated:
+        limit = limit * estimated // counted  # messages are weighed by estimate, and the provider counts more
     if settings.everything or limit <= 0:
         cut = cut_all(request.messages)
     else:
         goal = int((1 - settings.sliding_window_percentage) * limit)
         if occasion.trigger == "context_window_exceeded":
-            goal //= 2  # the provider counts more than the estimate that the goal is held against
-        estimated, counted = estimate_request(request), estimate_request(request, occasion.context_tokens)
-        if counted > estimated:
-            goal = goal * estimated // counted
+            goal //= 2  # the estimate was below the limit, and wrong
         goal -= fixed_tokens(request.system, request.tools)
         cut = cut_sliding(request.messages, share=settings.sliding_window_percentage, goal=goal)
     if cut is None or (occasion.trigger == "post_step_context_check" and not worthwhile(cut, limit)):
