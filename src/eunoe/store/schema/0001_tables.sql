@@ -250,22 +250,6 @@ CREATE INDEX steps_by_run ON steps (run_id, ordinal);
 CREATE INDEX steps_by_conversation ON steps (conversation_id);
 CREATE INDEX steps_by_agent ON steps (agent_id, created_at, id);
 
-CREATE TABLE approvals (
-  id TEXT PRIMARY KEY,
-  agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
-  conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
-  run_id TEXT NOT NULL,
-  message_id TEXT NOT NULL,
-  tool_calls TEXT NOT NULL,
-  asked_at BIGINT NOT NULL,
-  expires_at BIGINT,
-  answered_at BIGINT,
-  answer TEXT,
-  answered_by TEXT
-);
-CREATE INDEX approvals_by_agent ON approvals (agent_id);
-CREATE INDEX approvals_open ON approvals (conversation_id) WHERE answered_at IS NULL;
-
 CREATE TABLE run_events (
   run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
   seq BIGINT NOT NULL,

@@ -1,7 +1,5 @@
 -- What a conversation waits for, what it keeps to itself, and which request it has had already.
 
-DROP TABLE approvals;
-
 CREATE TABLE approvals (
   id TEXT PRIMARY KEY,
   agent_id TEXT NOT NULL REFERENCES agents (id) ON DELETE CASCADE,
