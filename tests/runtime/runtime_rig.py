@@ -1,6 +1,7 @@
 """Turns as tests of the runtime send and watch them, and the store as another program sees it."""
 
 import sqlite3
+import threading
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -83,6 +84,31 @@ async def open_home(
     named = {"EUNOE_SHUTDOWN_WAIT": "0", **(environment or {}), **settings}
     async with eunoe.open(folder, environment=named) as home:
         yield home
+
+
+@asynccontextmanager
+async def busy_readers(home: Home) -> AsyncGenerator[None, None]:
+    """Keep both readers of the store busy until the block ends, so that a tool that searches has to wait that long."""
+    release = threading.Event()
+    taken = [threading.Event(), threading.Event()]
+    async with anyio.create_task_group() as group:
+        try:
+            for one in taken:
+                group.start_soon(home.runtime.db.read, lambda _tx, one=one: (one.set(), release.wait(BOUND)))
+            for one in taken:
+                assert await anyio.to_thread.run_sync(one.wait, BOUND)
+            yield
+        finally:
+            release.set()
+
+
+async def first_message(handle: RunHandle) -> None:
+    """Wait until a message of the turn is stored: after one with calls, its tools run."""
+    with anyio.fail_after(BOUND):
+        async for event in handle.events():
+            if isinstance(event, MessageStored):
+                return
+    raise AssertionError("the turn ended without a message")
 
 
 def rows(folder: Path) -> dict[str, list[tuple[Any, ...]]]:

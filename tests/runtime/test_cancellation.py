@@ -9,7 +9,9 @@ from runtime_rig import (
     BOUND,
     assert_ended,
     assert_paired,
+    busy_readers,
     contents,
+    first_message,
     request,
     run_of,
     send,
@@ -18,9 +20,12 @@ from runtime_rig import (
 )
 
 from eunoe.embedded import Agent, Home
+from eunoe.runtime.approvals import Reply
 from eunoe.runtime.runtime import utc_now
 from eunoe.runtime.window import CANCELLED
-from eunoe.state.events import MessageStored, RunStarted, TextDelta
+from eunoe.state.events import RunStarted, TextDelta
+from eunoe.state.messages import ApprovalPart
+from eunoe.state.rules import ApprovalRule
 
 pytestmark = pytest.mark.anyio
 
@@ -56,27 +61,13 @@ async def test_a_turn_that_is_cancelled_while_the_model_speaks_keeps_what_was_sa
 async def test_a_turn_that_is_cancelled_while_a_tool_runs_closes_its_calls(
     home: Home, agent: Agent, endpoint: ChatEndpoint
 ) -> None:
-    release = threading.Event()
     search = Asked("call_search", "conversation_search", '{"query": "zebra"}')
     endpoint.answers(Answer(calls=(search, insert("call_edit", "Never made."))))
-    handle = None
-    async with anyio.create_task_group() as group:
-        try:
-            # Both readers of the store are kept busy, so that the search has to wait for its turn.
-            busy = [threading.Event(), threading.Event()]
-            for taken in busy:
-                group.start_soon(home.runtime.db.read, lambda _tx, taken=taken: (taken.set(), release.wait(BOUND)))
-            for taken in busy:
-                assert await anyio.to_thread.run_sync(taken.wait, BOUND)
-            handle = await home.runtime.start(request(agent, "Find it."))
-            with anyio.fail_after(BOUND):
-                async for event in handle.events():
-                    if isinstance(event, MessageStored):
-                        break
-                assert await home.runtime.cancel(handle.run_id)
-        finally:
-            release.set()
-    assert handle is not None
+    async with busy_readers(home):
+        handle = await home.runtime.start(request(agent, "Find it."))
+        await first_message(handle)
+        with anyio.fail_after(BOUND):
+            assert await home.runtime.cancel(handle.run_id)
     told = await watch(handle)
     await assert_ended(home, told, "cancelled", step_count=1)
     assert [(part.tool_call_id, part.status, part.content) for part in told.returns] == [
@@ -87,6 +78,26 @@ async def test_a_turn_that_is_cancelled_while_a_tool_runs_closes_its_calls(
     assert (await agent.block("human")).value == "Likes maps."
     assert [step.status for step in await steps_of(home, told)] == ["cancelled"]
     assert await agent.ask("Go on.") == "Fine."
+
+
+async def test_a_message_that_came_with_an_answer_is_kept_when_the_call_is_cancelled(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    await agent.update(tool_rules=(ApprovalRule(tool_name="conversation_search"),))
+    endpoint.answers(Answer(calls=(Asked("call_search", "conversation_search", '{"query": "zebra"}'),)))
+    assert (await send(home, agent, "Find it.")).ended.stop_reason == "requires_approval"
+    reply = Reply(answers=(ApprovalPart(tool_call_id="call_search", approve=True),))
+    async with busy_readers(home):
+        handle = await home.runtime.start(request(agent, "And hurry.", reply=reply))
+        with anyio.fail_after(BOUND):
+            assert await home.runtime.cancel(handle.run_id)
+    assert [contents(message) for message in await agent.window() if message.role != "approval"] == [
+        ("user", "Find it."),
+        ("assistant", (("conversation_search", '{"query": "zebra"}'),)),
+        ("tool", (("conversation_search", "error", CANCELLED),)),
+        ("user", "And hurry."),
+    ]
+    assert await agent.ask("Never mind.") == "Fine."
 
 
 async def test_leaving_a_turn_early_cancels_it(home: Home, agent: Agent, endpoint: ChatEndpoint) -> None:

@@ -2,7 +2,6 @@
 
 import threading
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -12,8 +11,10 @@ from runtime_rig import (
     BOUND,
     INSERT,
     assert_paired,
+    busy_readers,
     contents,
     first_delta,
+    first_message,
     open_home,
     request,
     rows,
@@ -25,7 +26,6 @@ from runtime_rig import (
 from eunoe.embedded import Agent, Home
 from eunoe.runtime.runtime import utc_now
 from eunoe.state.errors import ConversationBusy
-from eunoe.state.events import MessageStored
 from eunoe.state.ids import new_id
 from eunoe.store import conversations, runs
 
@@ -123,28 +123,16 @@ async def test_a_run_whose_lease_was_taken_writes_nothing_more(
     insert = Asked("call_a", "memory_insert", '{"label": "human", "new_string": "Lost."}')
     search = Asked("call_b", "conversation_search", '{"query": "zebra"}')
     endpoint.answers(Answer(text=("Wait. ",), calls=(insert, search), hold=hold))
-    release = threading.Event()
     conversation_id = (await agent.state()).conversation.id
     handle = await home.runtime.start(request(agent, "Edit."))
     await first_delta(handle)
-    before: dict[str, list[tuple[Any, ...]]] = {}
-    async with anyio.create_task_group() as group:
-        try:
-            if moment == "while a tool runs":
-                # Both readers of the store are kept busy, so that the search has to wait for its turn.
-                for taken in (threading.Event(), threading.Event()):
-                    group.start_soon(home.runtime.db.read, lambda _tx, taken=taken: (taken.set(), release.wait(BOUND)))
-                    assert await anyio.to_thread.run_sync(taken.wait, BOUND)
-                hold.set()
-                with anyio.fail_after(BOUND):
-                    async for event in handle.events():
-                        if isinstance(event, MessageStored):
-                            break
-            await _take_lease_away(home, conversation_id)
-            before = rows(tmp_path)
-        finally:
+    async with busy_readers(home):
+        if moment == "while a tool runs":
             hold.set()
-            release.set()
+            await first_message(handle)
+        await _take_lease_away(home, conversation_id)
+        before = rows(tmp_path)
+        hold.set()
     told = await watch(handle)
     assert told.ended.stop_reason == "error"
     assert rows(tmp_path) == before

@@ -104,7 +104,7 @@ _NOT_SHOWN: Final[dict[str, Change]] = {
     "model of the same family": _agent(model="scripted/other"),
     "window": _agent(context_window_limit=50_000),
     "same system": _agent(system="You are Ada."),
-    "rule that acts unseen": _agent(tool_rules=(ApprovalRule(tool_name="memory_rethink"),)),
+    "rule that acts unseen": _agent(tool_rules=(ApprovalRule(tool_name="memory_insert"),)),
     "tool": _more_tools,
 }
 """Changes that the model cannot see."""
@@ -175,10 +175,13 @@ async def test_an_edit_changes_its_own_lines_and_no_recorded_fact(
     tmp_path: Path, change: Change, differing: list[str]
 ) -> None:
     async with open_home(tmp_path) as home:
-        agent = await _ada(home)
+        # Its window is emptied at each turn, so the count of messages out of view would be another one now.
+        agent = await _ada(home, message_buffer_autoclear=True)
         for _ in range(3):
             await agent.ask("SAY:Hi.")
         before = await agent.prompt()
+        assert "- 0 previous messages" in before
+        assert "- 0 previous" not in await recompile(home.runtime, agent.id, update_timestamp=True, dry_run=True)
         await change(home, agent)
         await agent.ask("SAY:Hi.")
         after = await agent.prompt()

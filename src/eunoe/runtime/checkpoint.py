@@ -166,7 +166,10 @@ def store_end(tx: Transaction, turn: Turn, end: End, now: datetime) -> None:
 def store_broken_end(
     tx: Transaction, turn: Turn, end: End, partial: Message | None, reason: str, now: datetime
 ) -> list[Message]:
-    """End a run in the middle of a step: keep the text that was shown, and close its calls with ``reason``."""
+    """End a run in the middle of a step: keep the text that was shown, and close its calls with ``reason``.
+
+    Messages that came with the reply to an approval are kept as well; they are not among those returned.
+    """
     conversations.hold(tx, turn.conversation.id, turn.fence)
     added: list[Message] = []
     if partial:
@@ -181,5 +184,7 @@ def store_broken_end(
                 structs.replace(step, status=status, stop_reason=end.reason, error=end.error, completed_at=now),
             )
     stored = messages.append(tx, turn.conversation.id, added, now) if added else ()
+    if turn.following:
+        messages.append(tx, turn.conversation.id, turn.following, now)
     store_end(tx, turn, end, now)
     return list(stored)
