@@ -54,7 +54,7 @@ class Cli:
         self.home = home
         self.store = home / "store"
 
-    def run(self, *arguments: str, text: str | None = None, env: Mapping[str, str] | None = None) -> Result:
+    def run(self, *arguments: str, text: str | bytes | None = None, env: Mapping[str, str] | None = None) -> Result:
         """Run in this process."""
         unset = dict.fromkeys((name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))), None)
         wanted = {**unset, **environment(self.home, env)}
@@ -134,7 +134,7 @@ class Terminal:
         while text not in self._unread:
             assert time.monotonic() < deadline, f"The terminal does not say {text!r}; it says {self._unread!r}"
             self.type(key)
-            patience = time.monotonic() + 1
+            patience = time.monotonic() + 3
             while text not in self._unread and self._read(min(patience, deadline)):
                 pass
         self._unread = self._unread.partition(text)[2]

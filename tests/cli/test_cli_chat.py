@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from cli_rig import Cli
 
 from model_servers.control import ModelServer
@@ -88,3 +89,21 @@ def test_a_configured_provider_that_is_down_is_not_replaced_by_the_demo(cli: Cli
     assert result.exit_code == 2
     assert "`eunoe doctor` says why" in result.stderr
     assert names(cli) == []
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_not_unicode_ends_nothing(cli: Cli) -> None:
+    result = cli.process(
+        "chat",
+        *("--model", "scripted/demo", "-m", "remember that I like tea"),
+        env={"PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"},
+    )
+    assert result.returncode == 0
+    assert "\\u2192 memory_insert(" in result.stdout
+
+
+def test_input_that_is_no_text_is_refused_in_a_sentence(cli: Cli) -> None:
+    result = cli.run("chat", "--model", "scripted/demo", text=b"SAY:one\n\xff\xfe\n")
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith("Error: The ")
+    assert "Traceback" not in result.stderr

@@ -42,6 +42,14 @@ def test_it_says_where_it_is_serves_and_stops(cli: Cli, number: signal.Signals) 
         assert process.wait(PATIENCE) == 0
 
 
+def test_a_token_is_asked_for(cli: Cli) -> None:
+    with serving(cli, "--token", "a-long-and-random-token") as (_, (_, address)):
+        url = f"{address.removeprefix('Eunoe listens on ')}/v1/agents/"
+        shown = {"Authorization": "Bearer a-long-and-random-token"}
+        assert httpx2.get(url, timeout=PATIENCE).status_code == 401
+        assert httpx2.get(url, timeout=PATIENCE, headers=shown).json() == []
+
+
 def test_the_log_can_be_json(cli: Cli) -> None:
     with serving(cli, "--log", "json", "--log-level", "info") as (process, _):
         process.send_signal(signal.SIGTERM)

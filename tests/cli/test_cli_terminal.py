@@ -43,8 +43,11 @@ def test_a_person_talks_looks_around_and_leaves(cli: Cli) -> None:
         terminal.type("/fly\n")
         terminal.expect("There is no command /fly.")
         terminal.expect("> ")
+        terminal.type("/etc/hosts is a file\n")
+        terminal.expect("> ")
         terminal.type("/exit\n")
         assert terminal.leave() == 0
+    assert "6 stored" in cli.done("agents", "show", "companion")
 
 
 def test_reasoning_stands_back_and_no_color_is_obeyed(cli: Cli) -> None:

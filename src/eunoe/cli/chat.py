@@ -1,6 +1,7 @@
 """``eunoe chat``: talk with an agent, with no server in between."""
 
 import os
+import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +28,10 @@ HELP: Final = """\
 /blocks   what the agent holds in memory
 /agent    which agent this is
 /exit     leave (as Ctrl-D does)
-A line that ends in \\ goes on in the next one. Ctrl-C ends an answer."""
+Anything else is a message. A line that ends in \\ goes on in the next one. Ctrl-C ends an answer."""
+
+_COMMAND: Final = re.compile(r"/[a-z]*")
+"""A line that is a command of the chat; a path or a fraction is talk."""
 
 
 @click.command()
@@ -126,7 +130,7 @@ class Sitting:
 
     def _answer(self, text: str) -> None:
         try:
-            if text.startswith("/"):
+            if _COMMAND.fullmatch(text):
                 self._command(text)
                 return
             sentence = failure_sentence(self._send(text))

@@ -1,6 +1,8 @@
 """The ``eunoe`` command: a table of commands, each imported only when it is asked for."""
 
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any, Final, NamedTuple, NoReturn
 
 import click
@@ -72,6 +74,10 @@ def main() -> None:
 
     Everything that an agent is lives in one folder, ~/.eunoe; EUNOE_HOME or --home names another.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What a terminal's encoding cannot say is shown as an escape; it must not end the program.
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

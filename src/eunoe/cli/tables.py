@@ -27,8 +27,12 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     colour = wants_colour(sys.stdout, os.environ)
+    width = None if sys.stdout.isatty() else _WIDE
     console = Console(
-        file=sys.stdout, width=None if sys.stdout.isatty() else _WIDE, no_color=not colour, highlight=False
+        file=sys.stdout,
+        width=width,
+        color_system="auto" if colour else None,
+        highlight=False,
     )
     console.print(table)
 
