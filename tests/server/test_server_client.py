@@ -10,6 +10,9 @@ import pytest
 from letta_client import Letta
 from letta_client.types import AgentState
 
+pytestmark = pytest.mark.slow
+
+
 SHAPES: dict[str, list[str]] = json.loads((Path(__file__).parent / "golden" / "shapes.json").read_text())
 
 

@@ -191,6 +191,30 @@ def test_a_busy_conversation_answers_409_with_the_run_that_holds_it(http: httpx2
     assert (refused.json()["code"], refused.json()["run_id"]) == ("CONVERSATION_BUSY", run_id)
 
 
+def test_a_background_stream_begins_at_once_and_tells_a_failure_as_an_event(http: httpx2.Client, agent_id: str):
+    body = {"input": "ERROR:401", "streaming": True, "background": True}
+    answer = http.post(f"/v1/agents/{agent_id}/messages", json=body)
+    assert answer.status_code == 200
+    kinds = [json.loads(line[6:])["message_type"] for line in answer.text.splitlines() if line.startswith("data: {")]
+    assert kinds == ["ping", "stop_reason", "usage_statistics", "error_message"]
+    assert "event: error\n" in answer.text
+    assert answer.text.endswith("data: [DONE]\n\n")
+
+
+def test_tags_are_listed_in_pages_both_ways(http: httpx2.Client):
+    http.post("/v1/blocks/", json={"label": "x", "tags": ["tag-b", "tag-d"]})
+    http.post("/v1/agents/", json={"model": "scripted/demo", "tags": ["tag-a", "tag-c", "tag-b"]})
+
+    def tags(query: str) -> list[str]:
+        return list(http.get(f"/v1/tags/?name=tag-&{query}").json())
+
+    assert tags("limit=3") == ["tag-a", "tag-b", "tag-c"]
+    assert tags("limit=3&after=tag-c") == ["tag-d"]
+    assert tags("limit=2&before=tag-d") == ["tag-b", "tag-c"]
+    assert tags("limit=2&order=desc") == ["tag-d", "tag-c"]
+    assert tags("limit=2&order=desc&before=tag-a") == ["tag-c", "tag-b"]
+
+
 def test_cancelling_when_nothing_goes_on_is_a_conflict(http: httpx2.Client, agent_id: str):
     refused = http.post(f"/v1/agents/{agent_id}/messages/cancel", json={})
     assert refused.status_code == 409
@@ -258,6 +282,14 @@ HOSTILE: list[tuple[str, str, bytes, int, str]] = [
         422,
         "body.tool_rules[0].type",
     ),
+    (
+        "PATCH",
+        "/v1/agents/{agent}",
+        b'{"model_settings":{"temperature":"hot"}}',
+        422,
+        "The model settings are not valid: Expected `float | null`, got `str` - at `$.temperature`",
+    ),
+    ("PATCH", "/v1/agents/{agent}", b'{"response_format":{"type":"x"}}', 422, "$.response_format.type"),
     ("POST", "/v1/blocks/", b'{"label":"a","value":"\\u0007"}', 422, "U+0007"),
     ("POST", "/v1/blocks/", b'{"label":"a","value":"123456","limit":3}', 422, "at most 3 characters"),
     ("GET", "/v1/agents/nonsense", b"", 422, "agent_id: 'nonsense' is no id of the form"),

@@ -16,6 +16,8 @@ from eunoe.runtime.settings import Settings
 from eunoe.server.serve import Binding, JsonLines, PortInUse, serve
 from eunoe.state.errors import InvalidInput, StoreUnwritable
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_agent_is_whole_after_the_server_was_started_again(tmp_path: Path, serve_home: Any):
     with serve_home(tmp_path) as url, Letta(base_url=url, api_key="none") as client:

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
+from eunoe.models.settings import read_settings
 from eunoe.server.wire.requests import (
     AgentBody,
     AgentPatch,
@@ -161,7 +162,10 @@ def _handle_of(config: LlmConfigBody | None) -> str | None:
 
 
 def _settings(body: AgentBody | AgentPatch) -> dict[str, Any]:
-    """Return the model settings that were named, in their own field or in a deprecated one."""
+    """Return the model settings that were named, in their own field or in a deprecated one.
+
+    Raises ``InvalidInput`` here for a value that a setting cannot have, not at the first turn that needs it.
+    """
     named: dict[str, Any] = {}
     if body.llm_config is not None:
         named |= given(body.llm_config, "temperature", "parallel_tool_calls")
@@ -172,4 +176,6 @@ def _settings(body: AgentBody | AgentPatch) -> dict[str, Any]:
     if body.max_tokens is not None:
         named["max_output_tokens"] = body.max_tokens
     named |= given(body, "parallel_tool_calls")
-    return named | (body.model_settings or {})
+    named |= body.model_settings or {}
+    read_settings({**named, **given(body, "response_format")})
+    return named
