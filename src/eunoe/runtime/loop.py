@@ -38,7 +38,7 @@ from eunoe.runtime.overflow import fixed_overflow
 from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.ports import Ports
 from eunoe.runtime.requests import RecordedRequest, current_offer, offered_tools, record_request, turn_request
-from eunoe.runtime.rules import Nudge, after_calls, after_text
+from eunoe.runtime.rules import Nudge, after_calls, after_text, needs_approval
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import CANCELLED, unique_call_ids
 from eunoe.state.events import MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
@@ -49,13 +49,14 @@ from eunoe.tools.protocol import ToolResult
 
 
 class Draft(Struct, kw_only=True):
-    """The step in hand, and what is asked in it."""
+    """The step in hand, and what is asked in it; ``gated`` holds the calls shown so far that will wait for an answer."""
 
     step: Step
     message_id: str
     request: ModelRequest
     payload: Payload
     record: RecordedRequest
+    gated: set[str] = set()
 
 
 async def run_turn(turn: Turn, ports: Ports) -> None:
@@ -141,11 +142,25 @@ def show(turn: Turn, draft: Draft, event: ModelEvent, ports: Ports) -> None:
     elif isinstance(event, ReasoningPiece):
         ports.emit(ReasoningDelta(**ids, part=event.part, text=event.text))
     elif not isinstance(event, Completed | Failed):
+        if event.name is not None and waits(turn, event.name):
+            draft.gated.add(event.tool_call_id)
         ports.emit(
             ToolCallDelta(
-                **ids, part=event.part, tool_call_id=event.tool_call_id, name=event.name, arguments=event.arguments
+                **ids,
+                part=event.part,
+                tool_call_id=event.tool_call_id,
+                name=event.name,
+                arguments=event.arguments,
+                gated=event.tool_call_id in draft.gated,
             )
         )
+
+
+def waits(turn: Turn, tool_name: str) -> bool:
+    """Say whether a call of this tool will wait for a person or the client."""
+    names = [tool.name for tool in offered_tools(turn)]
+    client = {tool.name for tool in turn.request.client_tools}
+    return needs_approval(turn.state.agent.tool_rules, names, client, tool_name)
 
 
 def answer_message(turn: Turn, draft: Draft, answer: Completed, now: datetime) -> Message | None:

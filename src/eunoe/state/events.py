@@ -40,7 +40,10 @@ class ReasoningDelta(Struct, frozen=True, kw_only=True, tag="reasoning_delta"):
 
 
 class ToolCallDelta(Struct, frozen=True, kw_only=True, tag="tool_call_delta"):
-    """A piece of a tool call: first its name (with no arguments), then its arguments in pieces."""
+    """A piece of a tool call: first its name (with no arguments), then its arguments in pieces.
+
+    ``gated`` says, with each piece, that the call will wait for a person or the client.
+    """
 
     message_id: str
     step_id: str
@@ -48,6 +51,7 @@ class ToolCallDelta(Struct, frozen=True, kw_only=True, tag="tool_call_delta"):
     tool_call_id: str
     name: str | None = None
     arguments: str | None = None
+    gated: bool = False
 
 
 class MessageStored(Struct, frozen=True, kw_only=True, tag="message_stored"):
