@@ -459,3 +459,27 @@ async def test_an_acknowledgement_stands_between_instruction_and_transcript(
     assert [told[0]["content"], told[1]["content"]] == ["Sum up.", "Sum up."]
     assert told[3]["content"].startswith("<transcript>")
     assert (done.usage.prompt_tokens, done.usage.completion_tokens) == (100, 10)
+
+
+async def test_a_count_from_before_a_compaction_is_no_anchor_after_it(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    for text in ("First.", "Second.", "Third."):
+        await send(home, agent, text)
+    assert (await occasion_of(home, agent)).context_tokens == 110
+    endpoint.answers(Answer(text=(NOTES,)))
+    await compact_conversation(home.runtime, agent.id)
+    assert (await agent.window())[-1].step_id is not None
+    assert (await occasion_of(home, agent)).context_tokens is None
+
+
+async def test_an_agent_that_cannot_summarise_its_own_view_is_given_a_transcript(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    await store(home, agent, exchange(3))
+    endpoint.answers(Answer(text=()), Answer(text=(NOTES,)))
+    outcome = await compact_conversation(home.runtime, agent.id, settings_override={"mode": "self_compact_all"})
+    own, transcript = endpoint.requests()
+    assert own["messages"][-1]["content"] == DEFAULT_PROMPTS["self_compact_all"]
+    assert transcript["messages"][0]["content"] == DEFAULT_PROMPTS["all"]
+    assert (outcome.summary, _kinds(outcome)) == (NOTES, ["empty_summary"])
