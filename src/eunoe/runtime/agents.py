@@ -9,10 +9,12 @@ from msgspec import UNSET, UnsetType, structs
 
 from eunoe.memory.verdict import check_text
 from eunoe.models.protocol import ModelInfo
+from eunoe.models.settings import read_settings
 from eunoe.prompt.system import default_system
 from eunoe.runtime.approvals import RESET, denials
 from eunoe.runtime.blocks import create_block, with_default_description
 from eunoe.runtime.commit import commit
+from eunoe.runtime.compaction_settings import check_compaction_settings, merge_compaction_settings
 from eunoe.runtime.prompts import refresh_prompt
 from eunoe.runtime.recovery import settle_lease
 from eunoe.runtime.rule_checks import check_rules, without_duplicates
@@ -129,6 +131,7 @@ def _check_spec(spec: AgentSpec) -> None:
         _check_timezone(spec.timezone)
     if spec.context_window_limit is not None:
         _check_window(spec.context_window_limit)
+    read_settings(spec.model_settings)
 
 
 def _new_conversation(agent_id: str, now: datetime) -> Conversation:
@@ -174,6 +177,7 @@ async def create_agent(runtime: Runtime, spec: AgentSpec) -> AgentState:
     ``BlockLimitExceeded``; then nothing is stored.
     """
     _check_spec(spec)
+    check_compaction_settings(runtime.models, spec.compaction_settings)
     model = await runtime.models.find(spec.model)
     now = utc_now()
 
@@ -209,11 +213,6 @@ def _or(new: T | UnsetType, old: T) -> T:
     return old if isinstance(new, UnsetType) else new
 
 
-def _merged(new: dict[str, Any] | UnsetType, old: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Merge named keys over the stored ones: what a user set stays until the user names it again (I13)."""
-    return old if isinstance(new, UnsetType) else {**(old or {}), **new}
-
-
 def _settings_after(agent: Agent, changes: AgentChanges, model: ModelInfo | None) -> dict[str, Any]:
     """Merge model settings; settings for another kind of provider start anew."""
     if isinstance(changes.model_settings, UnsetType):
@@ -240,7 +239,9 @@ def _changed(agent: Agent, changes: AgentChanges, model: ModelInfo | None) -> Ag
         context_window=window,
         context_window_pinned=pinned,
         model_settings=_settings_after(agent, changes, model),
-        compaction_settings=_merged(changes.compaction_settings, agent.compaction_settings),
+        compaction_settings=agent.compaction_settings
+        if isinstance(changes.compaction_settings, UnsetType)
+        else merge_compaction_settings(agent.compaction_settings, changes.compaction_settings),
         response_format=_or(changes.response_format, agent.response_format),
         description=_or(changes.description, agent.description),
         metadata=_or(changes.metadata, agent.metadata),
@@ -302,6 +303,8 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
     def update(tx: Transaction) -> AgentState:
         agent = agents.get(tx, agent_id)
         changed = _changed(agent, changes, model)
+        check_compaction_settings(runtime.models, changed.compaction_settings)
+        read_settings(changed.model_settings)
         if changes.block_ids is not UNSET:
             _replace_blocks(tx, agent_id, changes.block_ids)
         if changes.tool_ids is not UNSET:

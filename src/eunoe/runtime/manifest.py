@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from eunoe.prompt.compile import Section, compile_prompt
 from eunoe.prompt.tokens import estimate_tokens
+from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inputs
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.runtime.window import unanswered
@@ -54,15 +55,22 @@ class Manifest(Struct, frozen=True, kw_only=True):
 
 
 class Difference(Struct, frozen=True, kw_only=True):
-    """Something that is not as it should be, in words; ``diff`` shows it where there is a text to show."""
+    """Something that is not as it was stored, in words; ``diff`` shows it where there is a text to show.
+
+    ``stale`` marks what is in order: what the prompt shows was changed since, and the next run compiles it anew.
+    """
 
     part: str
     what: str
     diff: str | None = None
+    stale: bool = False
 
 
 class Verification(Struct, frozen=True, kw_only=True):
-    """The outcome of comparing what is stored with what a fresh compile gives, byte for byte."""
+    """The outcome of comparing what is stored with what a fresh compile gives, byte for byte.
+
+    ``ok`` says that every difference is explained: there is none, or the prompt is only stale.
+    """
 
     ok: bool
     differences: tuple[Difference, ...]
@@ -216,7 +224,7 @@ def _prompt_differences(
     where = f"compiled prompt of conversation {conversation.id}"
     compiled = conversation.compiled
     if compiled is None:
-        return [Difference(part=where, what="It was never compiled; the next run compiles it.")]
+        return [Difference(part=where, what="It was never compiled; the next run compiles it.", stale=True)]
     stored = texts.get(tx, compiled.hash)
     if hashlib.sha256(stored.encode()).hexdigest() != compiled.hash:
         return [Difference(part=where, what=f"The stored text does not have the hash {compiled.hash} that names it.")]
@@ -238,7 +246,7 @@ def _prompt_differences(
         if causes
         else "A fresh compile of the same inputs gives other bytes."
     )
-    return [Difference(part=where, what=what, diff=_diff(stored, fresh.text))]
+    return [Difference(part=where, what=what, diff=_diff(stored, fresh.text), stale=bool(causes))]
 
 
 def _window_differences(window: tuple[Message, ...], conversation: Conversation) -> list[Difference]:
@@ -259,11 +267,11 @@ async def verify(runtime: Runtime, agent_id: str) -> Verification:
     """
 
     def read(tx: Transaction) -> Verification:
-        state = agents.state(tx, agent_id)
         found: list[Difference] = []
-        for conversation in _all_conversations(tx, state):
+        for conversation in _all_conversations(tx, agents.state(tx, agent_id)):
+            state, _ = state_in(tx, agent_id, conversation.id)
             found += _prompt_differences(tx, runtime, state, conversation)
             found += _window_differences(conversations.window(tx, conversation), conversation)
-        return Verification(ok=not found, differences=tuple(found))
+        return Verification(ok=all(one.stale for one in found), differences=tuple(found))
 
     return await runtime.db.read(read)
