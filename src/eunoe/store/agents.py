@@ -77,7 +77,7 @@ def update(tx: Transaction, agent: Agent, *, now: datetime) -> Agent:
     if settled == stored:
         return stored
     changed = structs.replace(settled, updated_at=now, revision=stored.revision + 1)
-    if tx.execute(f"{_AGENTS.update} AND revision = ?", [*_AGENTS.values(changed), agent.id, stored.revision]) != 1:
+    if tx.execute(f"{_AGENTS.update} AND revision = ?", [*_AGENTS.new_values(changed), stored.revision]) != 1:
         raise StaleRevision("Agent", agent.id, agent.revision, get(tx, agent.id).revision)
     if changed.tags != stored.tags:
         tags.put(tx, "agent", agent.id, changed.tags)

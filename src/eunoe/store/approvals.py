@@ -60,5 +60,5 @@ def answer(
 ) -> Approval:
     """Record the answer to an open question and return it answered; one that is answered already stays as it is."""
     answered = structs.replace(approval, answers=tuple(answers), answered_at=now, answered_by=by, answer_run_id=run_id)
-    tx.execute(f"{_APPROVALS.update} AND answered_at IS NULL", [*_APPROVALS.values(answered), approval.id])
+    tx.execute(f"{_APPROVALS.update} AND answered_at IS NULL", _APPROVALS.new_values(answered))
     return answered

@@ -86,7 +86,7 @@ def update(
     changed = structs.replace(settled, updated_at=now, revision=expected_revision + 1)
     if changed.label != stored.label:
         _rename(tx, changed)
-    count = tx.execute(f"{_BLOCKS.update} AND revision = ?", [*_BLOCKS.values(changed), block.id, expected_revision])
+    count = tx.execute(f"{_BLOCKS.update} AND revision = ?", [*_BLOCKS.new_values(changed), expected_revision])
     if count != 1:
         raise StaleRevision("Block", block.id, expected_revision, get(tx, block.id).revision)
     if changed.extra != stored.extra:

@@ -139,8 +139,14 @@ def update(tx: Transaction, conversation: Conversation, now: datetime) -> Conver
     stored = get(tx, conversation.id)
     kept = {name: getattr(stored, name) for name in _KEPT_APART}
     changed = structs.replace(conversation, **kept, updated_at=now)
-    tx.execute(_CONVERSATIONS.update, [*_CONVERSATIONS.values(changed), conversation.id])
+    tx.execute(_CONVERSATIONS.update, _CONVERSATIONS.new_values(changed))
     return changed
+
+
+def set_last_message_at(tx: Transaction, conversation_id: str, moment: datetime) -> None:
+    """Record when a conversation was last written to, for what was said elsewhere. Raises ``NotFound``."""
+    if tx.execute("UPDATE conversations SET last_message_at = ? WHERE id = ?", (micros(moment), conversation_id)) == 0:
+        raise NotFound("Conversation", conversation_id)
 
 
 def set_compiled(tx: Transaction, conversation_id: str, compiled: Compiled | None) -> None:

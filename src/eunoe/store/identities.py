@@ -48,7 +48,7 @@ def update(tx: Transaction, identity: Identity, *, now: datetime) -> Identity:
     """Store a changed identity and return it. Raises ``NotFound``, or ``Conflict`` when another has the new key."""
     _require_free(tx, identity)
     changed = structs.replace(identity, updated_at=now)
-    if tx.execute(_IDENTITIES.update, [*_IDENTITIES.values(changed), identity.id]) == 0:
+    if tx.execute(_IDENTITIES.update, _IDENTITIES.new_values(changed)) == 0:
         raise NotFound("Identity", identity.id)
     return changed
 

@@ -65,14 +65,22 @@ class Shape(Generic[S]):
         self.columns: Final = ", ".join(f"{table}.{name}" for name in self.names)
         self.select: Final = f"SELECT {self.columns} FROM {table}"
         self.insert: Final = f"INSERT INTO {table} ({', '.join(self.names)}) VALUES ({marks(fields)})"
-        self.update: Final = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in self.names)} WHERE id = ?"
+        # The id is not set again: SQLite would then look at every row that refers to it.
+        changing = [name for name in self.names if name != "id"]
+        self.update: Final = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in changing)} WHERE id = ?"
 
     def values(self, thing: S) -> list[Any]:
-        """Return the parameters for ``insert``, or the first ones for ``update``."""
+        """Return the parameters for ``insert``."""
         return [
             write(getattr(thing, name)) if write is not None else getattr(thing, name)
             for name, write in zip(self._fields, self._writers, strict=True)
         ]
+
+    def new_values(self, thing: S) -> list[Any]:
+        """Return the parameters for ``update``; its condition is about the id."""
+        values = self.values(thing)
+        values.append(values.pop(self._fields.index("id")))
+        return values
 
     def read(self, row: Row, **apart: Any) -> S:
         """Return the object of a row that begins with ``columns``. Raises ``StoreError`` for a garbled one."""

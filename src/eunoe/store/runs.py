@@ -34,7 +34,7 @@ def insert(tx: Transaction, run: Run) -> None:
 
 def update(tx: Transaction, run: Run) -> None:
     """Store a changed run. Raises ``NotFound``."""
-    if tx.execute(_RUNS.update, [*_RUNS.values(run), run.id]) == 0:
+    if tx.execute(_RUNS.update, _RUNS.new_values(run)) == 0:
         raise NotFound("Run", run.id)
 
 

@@ -29,7 +29,7 @@ def insert(tx: Transaction, step: Step) -> None:
 
 def update(tx: Transaction, step: Step) -> None:
     """Store a changed step. Raises ``NotFound``."""
-    if tx.execute(_STEPS.update, [*_STEPS.values(step), step.id]) == 0:
+    if tx.execute(_STEPS.update, _STEPS.new_values(step)) == 0:
         raise NotFound("Step", step.id)
 
 

@@ -47,7 +47,7 @@ def upsert_builtin(tx: Transaction, tool: Tool) -> Tool:
     settled = structs.replace(tool, created_at=stored.created_at)
     if structs.replace(settled, updated_at=stored.updated_at) == stored:
         return stored
-    tx.execute(_TOOLS.update, [*_TOOLS.values(settled), tool.id])
+    tx.execute(_TOOLS.update, _TOOLS.new_values(settled))
     return settled
 
 
@@ -55,7 +55,7 @@ def update(tx: Transaction, tool: Tool, *, now: datetime) -> Tool:
     """Store a changed tool and return it. Raises ``NotFound``, or ``Conflict`` when another has the new name."""
     _require_free(tx, tool)
     changed = structs.replace(tool, updated_at=now)
-    if tx.execute(_TOOLS.update, [*_TOOLS.values(changed), tool.id]) == 0:
+    if tx.execute(_TOOLS.update, _TOOLS.new_values(changed)) == 0:
         raise NotFound("Tool", tool.id)
     return changed
 
