@@ -1,0 +1,100 @@
+"""What a turn costs outside the model: one user message over HTTP, not streamed, two blocks, SQLite.
+
+The floor is one echo through the same HTTP stack with two durable transactions of the same bytes. Both are asked in
+turn from one client. The model is the scripted one, whose time the step's record tells, and then an endpoint over HTTP
+whose own time is subtracted, so that what the program spends on being a client counts too.
+"""
+
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from bench.client import Client, new_agent
+from bench.clock import median
+from bench.figures import Figure, against
+from bench.model_endpoint import MODEL, ModelEndpoint, model_endpoint
+from bench.processes import eunoe_serve, serving
+
+TIMES: Final = 3.0
+SAMPLES: Final = 300
+TURNS_PER_AGENT: Final = 10
+"""An agent is left after so many turns, so that windows stay small: at most 20 messages."""
+WARM_UP: Final = 3
+BODY: Final = msgspec.json.encode({"messages": [{"role": "user", "content": "Which map should I look at today?"}]})
+_SCRIPTED: Final = "scripted/demo"
+
+
+def measure() -> list[Figure]:
+    """Measure a turn with both models, each against the floor in the same minutes."""
+    with model_endpoint() as endpoint:
+        return [
+            *_turns("step, model in the process", _SCRIPTED, endpoint),
+            *_turns("step, model over HTTP", MODEL, endpoint),
+        ]
+
+
+def _turns(name: str, model: str, endpoint: ModelEndpoint) -> list[Figure]:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        with serving(eunoe_serve(home), {"OPENAI_BASE_URL": endpoint.base_url}) as subject:
+            client = Client(subject.url)
+            agent = new_agent(client, model)
+            for _ in range(WARM_UP):
+                client.exchange("POST", f"/v1/agents/{agent}/messages", BODY)
+            sizes = stored_sizes(home / "eunoe.db")
+            command = [sys.executable, "-m", "bench.floor_server", folder, *map(str, sizes)]
+            with serving(command) as floor:
+                echo = Client(floor.url)
+                floors, turns, models = _interleaved(client, echo, model, endpoint)
+        recorded = _recorded_model_time(home / "eunoe.db")
+    outside = [turn - (recorded if model == _SCRIPTED else own) for turn, own in zip(turns, models, strict=True)]
+    return _figures(name, outside, floors)
+
+
+def _figures(name: str, outside: Sequence[float], floors: Sequence[float]) -> list[Figure]:
+    note = f"medians of {SAMPLES} turns and echoes in turn; a fresh agent every {TURNS_PER_AGENT} turns"
+    fastest = Figure(name=f"{name}: fastest", value=min(outside) * 1e3, floor=min(floors) * 1e3, unit="ms")
+    return [against(name, median(outside) * 1e3, median(floors) * 1e3, TIMES, "ms", note), fastest]
+
+
+def _interleaved(
+    client: Client, echo: Client, model: str, endpoint: ModelEndpoint
+) -> tuple[list[float], list[float], list[float]]:
+    floors: list[float] = []
+    turns: list[float] = []
+    models: list[float] = []
+    agent = ""
+    for number in range(SAMPLES):
+        if number % TURNS_PER_AGENT == 0:
+            agent = new_agent(client, model)
+        floors.append(echo.exchange("POST", "/echo", BODY)[0])
+        turns.append(client.exchange("POST", f"/v1/agents/{agent}/messages", BODY)[0])
+        models.append(endpoint.took)
+    return floors, turns, models
+
+
+def stored_sizes(database: Path) -> tuple[int, int]:
+    """Return the bytes that the last turn's two transactions stored: request and run, then answer and step."""
+    with closing(sqlite3.connect(database)) as connection:
+        request = _last_row(connection, "messages", "role = 'user'") + _last_row(connection, "runs")
+        answer = _last_row(connection, "messages", "role = 'assistant'") + _last_row(connection, "steps")
+    return request, answer
+
+
+def _last_row(connection: sqlite3.Connection, name: str, condition: str = "1") -> int:
+    row = connection.execute(
+        f"SELECT * FROM {name} WHERE {condition} ORDER BY rowid DESC LIMIT 1"  # noqa: S608 - names of our own tables
+    ).fetchone()
+    return sum(len(str(value).encode()) for value in row if value is not None)
+
+
+def _recorded_model_time(database: Path) -> float:
+    """Return the median of what the steps say that the model took, in seconds."""
+    with closing(sqlite3.connect(database)) as connection:
+        return median([took / 1e9 for (took,) in connection.execute("SELECT model_ns FROM steps")])
