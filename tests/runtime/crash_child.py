@@ -1,7 +1,7 @@
 """The process that dies: it forks once for each line that it reads, and that child sends one message.
 
 A line is a JSON array: the store's folder, the environment variables to set (the fault among them), and the message;
-the message ``APPROVE`` answers yes to the calls that wait. The answer is a line with how the child ended: its exit
+the message ``APPROVE`` answers yes to the calls that wait, and adds a word. The answer is a line with how the child ended: its exit
 code, or minus the signal that killed it. The parent never opens a store; it only spares each child the
 imports.
 """
@@ -10,13 +10,17 @@ import json
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 import anyio
 
 import eunoe
 from eunoe.runtime.approvals import Reply
 from eunoe.runtime.turn import TurnRequest
-from eunoe.state.messages import ApprovalPart
+from eunoe.state.messages import ApprovalPart, NewMessage, TextPart
+
+
+AND_THEN: Final = NewMessage(role="user", parts=(TextPart(text="SAY:Noted."),))
 
 
 async def one_turn(folder: Path, text: str) -> None:
@@ -33,7 +37,8 @@ async def one_turn(folder: Path, text: str) -> None:
             )
         elif text == "APPROVE":
             reply = Reply(all_calls=ApprovalPart(tool_call_id="", approve=True))
-            await (await home.runtime.start(TurnRequest(agent_id=found[0].id, reply=reply))).wait()
+            asked = TurnRequest(agent_id=found[0].id, messages=(AND_THEN,), reply=reply)
+            await (await home.runtime.start(asked)).wait()
         elif text:
             await found[0].ask(text)
 

@@ -307,7 +307,7 @@ async def test_reading_has_no_side_effects(home: Home, agent: Agent, tmp_path: P
     await agent.window()
     await agent.prompt()
     await agent.manifest()
-    assert not (await agent.verify()).ok
+    assert [difference.stale for difference in (await agent.verify()).differences] == [True]
     await agent.request_of(ended)
     await context_overview(home.runtime, agent.id)
     await recompile(home.runtime, agent.id, dry_run=True)

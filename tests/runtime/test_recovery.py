@@ -248,13 +248,17 @@ async def test_a_crash_after_an_approval_was_given_never_runs_the_call_twice(dyi
             value = (await agent.block("human")).value
             values.append(value)
             returns = [part for message in window for part in message.tool_returns]
-            if not any(message.role == "approval" for message in window):
+            answered = any(message.role == "approval" for message in window)
+            # The message that came with the answer is stored with it, or neither is.
+            assert [message.text for message in window].count("SAY:Noted.") == answered
+            if not answered:
                 # The answer was not stored: the question is still open, and answering it again does it once.
                 assert (returns, value) == ([], "Likes maps.")
                 assert dying.send(folder, "APPROVE") == 0
                 assert (await agent.block("human")).value == "Likes maps.\nLikes tea."
             elif value == "Likes maps.":
                 assert [(part.status, part.content) for part in returns] == [("error", INTERRUPTED)]
+                assert [message.role for message in window if message.role != "approval"][-2:] == ["tool", "user"]
                 assert await agent.ask("SAY:on") == "on"
                 assert (await agent.block("human")).value == "Likes maps."
             else:

@@ -13,11 +13,13 @@ from runtime_rig import BOUND, first_delta, open_home, request, send, watch
 from eunoe.embedded import Agent, Home
 from eunoe.prompt.skills import Skill
 from eunoe.runtime.agents import reset_messages
+from eunoe.runtime.approvals import Reply
 from eunoe.runtime.recompile import recompile
 from eunoe.runtime.turn import TurnRequest
 from eunoe.state.errors import NotFound
 from eunoe.state.ids import new_id
-from eunoe.state.messages import ImagePart, NewMessage, TextPart
+from eunoe.state.messages import ApprovalPart, ImagePart, NewMessage, TextPart
+from eunoe.state.rules import ApprovalRule
 from eunoe.state.runs import Step
 from eunoe.state.tools import ToolSchema
 from eunoe.store import steps
@@ -110,6 +112,27 @@ async def test_steps_around_a_cancelled_one_replay_exactly(home: Home, agent: Ag
         {"role": "assistant", "content": "Half "},
         {"role": "user", "content": "Third."},
     ]
+
+
+async def test_a_turn_that_goes_on_from_an_answer_replays_exactly(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    await agent.update(tool_rules=(ApprovalRule(tool_name="memory_insert"),))
+    endpoint.answers(Answer(calls=(INSERT, SEARCH)), Answer(calls=(SEARCH,)))
+    await send(home, agent, "I like tea.")
+    reply = Reply(answers=(ApprovalPart(tool_call_id="call_a", approve=True),))
+    told = await send(home, agent, "And then?", reply=reply)
+    assert told.ended.stop_reason == "end_turn"
+    await send(home, agent, "Good.")
+    assert [message["role"] for message in endpoint.requests()[1]["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "user",
+    ]
+    await _assert_replays(home, endpoint.received)
 
 
 async def test_after_a_reset_a_replay_says_that_it_is_not_what_was_sent(

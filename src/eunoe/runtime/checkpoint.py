@@ -29,6 +29,13 @@ def _append(tx: Transaction, turn: Turn, message: Message, now: datetime) -> Mes
     return messages.append(tx, turn.conversation.id, [message], now)[0]
 
 
+def _close(tx: Transaction, turn: Turn, message: Message, now: datetime) -> Message:
+    """Add the returns of the turn's calls: at the end, or before the messages that came with an approval's answer."""
+    if turn.following:
+        return messages.insert_after(tx, turn.conversation.id, message, turn.messages[-1].position)
+    return _append(tx, turn, message, now)
+
+
 def _insert_step(tx: Transaction, step: Step, record: RecordedRequest) -> None:
     for text in record.texts:
         texts.put(tx, text)
@@ -125,14 +132,13 @@ def store_returns(
         model=asked.model,
         created_at=now,
     )
-    stored = _append(tx, turn, message, now)
-    followers = messages.append(tx, turn.conversation.id, turn.following, now) if turn.following else ()
+    stored = _close(tx, turn, message, now)
     steps.update(tx, step)
     if end:
         store_end(tx, turn, end, now)
     else:
         runs.update(tx, structs.replace(turn.run, usage=turn.usage, step_count=turn.steps))
-    return [stored, *followers]
+    return [stored, *turn.following]
 
 
 def store_nudge(
@@ -166,16 +172,14 @@ def store_end(tx: Transaction, turn: Turn, end: End, now: datetime) -> None:
 def store_broken_end(
     tx: Transaction, turn: Turn, end: End, partial: Message | None, reason: str, now: datetime
 ) -> list[Message]:
-    """End a run in the middle of a step: keep the text that was shown, and close its calls with ``reason``.
-
-    Messages that came with the reply to an approval are kept as well; they are not among those returned.
-    """
+    """End a run in the middle of a step: keep the text that was shown, and close its calls with ``reason``."""
     conversations.hold(tx, turn.conversation.id, turn.fence)
     added: list[Message] = []
     if partial:
-        added.append(partial)
+        added.append(_append(tx, turn, partial, now))
     if turn.asked:
-        added.append(closing_message(turn.asked, turn.asked.tool_calls, reason, run_id=turn.run.id, now=now))
+        closing = closing_message(turn.asked, turn.asked.tool_calls, reason, run_id=turn.run.id, now=now)
+        added.append(_close(tx, turn, closing, now))
     for step in steps.of_run(tx, turn.run.id):
         if step.status == "pending":
             status = "cancelled" if end.reason == "cancelled" else "failed"
@@ -183,8 +187,5 @@ def store_broken_end(
                 tx,
                 structs.replace(step, status=status, stop_reason=end.reason, error=end.error, completed_at=now),
             )
-    stored = messages.append(tx, turn.conversation.id, added, now) if added else ()
-    if turn.following:
-        messages.append(tx, turn.conversation.id, turn.following, now)
     store_end(tx, turn, end, now)
-    return list(stored)
+    return added

@@ -183,11 +183,10 @@ def open_turn(
     runs.insert(tx, run)
     answers = _answered(tx, request, conversation, pending, run_id, now)
     fence = conversations.take_lease(tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None)
-    given = tuple(new_message(one, state.agent.id, conversation.id, run_id, now) for one in request.messages)
-    if not answers:
-        messages.append(tx, conversation.id, given, now)
-    conversation = conversations.get(tx, conversation.id)
+    given = [new_message(one, state.agent.id, conversation.id, run_id, now) for one in request.messages]
     window = conversations.window(tx, conversation)
+    stored = messages.append(tx, conversation.id, given, now) if given else ()
+    conversation = conversations.get(tx, conversation.id)
     asked = next((one for one in window if pending and one.id == pending.message_id), None) if answers else None
     return Turn(
         request=request,
@@ -197,10 +196,10 @@ def open_turn(
         conversation=conversation,
         model=model,
         system=request.override_system or with_skills(prompt.text, request.client_skills),
-        messages=list(window),
+        messages=list(window) if answers else [*window, *stored],
         asked=asked,
         asked_step=steps.get(tx, asked.step_id) if asked and asked.step_id else None,
         answers=answers,
-        following=given if answers else (),
+        following=stored if answers else (),
         context_tokens=last_context_tokens(tx, window),
     )

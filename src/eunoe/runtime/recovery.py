@@ -49,19 +49,21 @@ def stored_end(run: Run) -> RunEnded:
 def close_broken_calls(tx: Transaction, conversation: Conversation, *, run_id: str | None, now: datetime) -> int:
     """Give each unanswered call of the window its recorded error return, and return how many calls that were.
 
-    A call at the end of the window was cut off by a crash (the record of its approval may follow it); one further up
-    came with a broken history. Calls that wait for an answer are not broken.
+    A call at the end of the window was cut off by a crash, and so was one that was approved (messages may have come
+    with the answer); any other came with a broken history. Calls that wait for an answer are not broken.
     """
     window = conversations.window(tx, conversation)
     end = next((message.id for message in reversed(window) if message.role != "approval"), None)
+    answered = {message.meta.get("approval_request_id") for message in window if message.role == "approval"}
     waiting = approvals.open_of(tx, conversation.id)
     closed = 0
     for broken in unanswered(window):
         if waiting and waiting.message_id == broken.message.id:
             continue
         last = broken.after.id == end
+        cut_off = last or broken.message.id in answered
         closing = closing_message(
-            broken.message, broken.calls, INTERRUPTED if last else MISSING, run_id=run_id, now=now
+            broken.message, broken.calls, INTERRUPTED if cut_off else MISSING, run_id=run_id, now=now
         )
         if last:
             messages.append(tx, conversation.id, [closing], now)

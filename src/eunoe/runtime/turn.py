@@ -48,7 +48,7 @@ class Turn(Struct, kw_only=True):
     ``messages`` is the window without the system message. ``asked`` is the stored assistant message whose calls have no
     stored return yet; ``shown`` is text of an answer that was told as message ``shown_as`` and is not stored yet. A
     turn that goes on from an approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are
-    messages that came with the reply, to be stored after the returns.
+    the messages that came with the reply: they are stored, and the returns are put before them.
     """
 
     request: TurnRequest
