@@ -72,7 +72,7 @@ class Guard:
     def _refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
         host = headers.get("host", "")
         if self._token is None and _name_of(host) not in self._hosts:
-            return 403, f"Host {host!r} is not this server's. Ask for localhost, or allow the name in the settings."
+            return 403, f"Host {host!r} is not this server's. Ask for localhost, or set EUNOE_TOKEN to serve any name."
         origin = headers.get("origin")
         if origin is not None and not self._may_ask(origin, host):
             return 403, f"Requests from pages of {origin!r} are not allowed."
