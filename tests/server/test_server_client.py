@@ -280,7 +280,7 @@ def test_an_approved_call_is_made(client: Letta):
 
 
 @pytest.mark.parametrize("tokens", [False, True])
-def test_a_call_of_the_clients_own_tool_is_streamed_as_one_request(client: Letta, tokens: bool):
+def test_L08_a_call_of_the_clients_own_tool_is_streamed_as_a_request(client: Letta, tokens: bool):
     agent = new_agent(client)
     clock: Any = {"name": "get_time", "description": "time", "parameters": {"type": "object", "properties": {}}}
     question: Any = [{"role": "user", "content": "TOOL:get_time {}"}]
@@ -288,11 +288,13 @@ def test_a_call_of_the_clients_own_tool_is_streamed_as_one_request(client: Letta
         agent.id, messages=question, client_tools=[clock], streaming=True, stream_tokens=tokens
     ) as stream_of_events:
         events = list(stream_of_events)
-    (asked,) = [event for event in events if event.message_type == "approval_request_message"]
+    asked = [event for event in events if event.message_type == "approval_request_message"]
     assert [event.message_type for event in events if event.message_type == "tool_call_message"] == []
+    assert "".join(event.tool_call.arguments or "" for event in asked) == "{}"
+    assert [event.tool_call.name for event in asked if event.tool_call.name] == ["get_time"]
     returned = {
         "type": "tool",
-        "tool_call_id": asked.tool_call.tool_call_id,
+        "tool_call_id": asked[0].tool_call.tool_call_id,
         "tool_return": "12:00",
         "status": "success",
     }

@@ -68,7 +68,7 @@ def test_a_run_goes_on_when_its_client_leaves(tmp_path: Path, serve_home: Any):
         with http.stream("POST", f"/v1/agents/{agent['id']}/messages", json=body) as events:
             first = next(line for line in events.iter_lines() if line.startswith("data: "))
         run_id = json.loads(first[6:])["run_id"]
-        waiting = {"input": "SAY:next", "wait_if_busy": True}
+        waiting = {"input": "SAY:next", "on_busy": "wait"}
         assert http.post(f"/v1/agents/{agent['id']}/messages", json=waiting).status_code == 200
         assert http.get(f"/v1/runs/{run_id}").json()["status"] == "completed"
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eunoe.server.wire.messages import View, listed, otid_for, roles_of, shown
+from eunoe.server.wire.envelope import otid_for
+from eunoe.server.wire.messages import View, listed, roles_of, shown
 from eunoe.state.messages import (
     ApprovalPart,
     ImagePart,

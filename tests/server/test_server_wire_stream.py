@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eunoe.server.wire.messages import View
-from eunoe.server.wire.stream import Narrator, frame, ping, tail
+from eunoe.server.wire.stream import Narrator, frame, ping
 from eunoe.state.events import (
     Event,
     MessageStored,
@@ -86,18 +86,33 @@ def test_what_was_not_shown_in_pieces_is_told_whole():
     assert [body["message_type"] for body in bodies] == ["assistant_message", "hidden_reasoning_message"]
 
 
-def test_S06_a_call_that_waits_for_an_answer_is_told_once_and_whole():
+def gated(piece: str | None = None, name: str | None = None) -> ToolCallDelta:
+    return ToolCallDelta(
+        message_id=ID, step_id="s", part=1, tool_call_id="c1", name=name, arguments=piece, gated=True
+    )
+
+
+def test_S06_a_call_that_waits_for_an_answer_streams_as_a_request_and_is_told_once():
     waiting = ToolCallPart(id="c1", name="guarded", arguments='{"a":1}')
     message = stored(TextPart(text="I ask."), waiting, needs_approval=("c1",))
-    events = (
-        text(0, "I ask."),
-        call(name="guarded", part=1),
-        call('{"a":1}', part=1),
-        MessageStored(message=message, streamed=True),
-    )
-    bodies = told(Narrator("r", View(), tokens=True, held={"guarded"}), *events)
-    assert [body["message_type"] for body in bodies] == ["assistant_message", "approval_request_message"]
-    assert bodies[1]["tool_calls"] == [{"name": "guarded", "arguments": '{"a":1}', "tool_call_id": "c1"}]
+    pieces = (text(0, "I ask."), gated(name="guarded"), gated('{"a"'), gated(":1}"))
+    bodies = told(Narrator("r", View(), tokens=True), *pieces, MessageStored(message=message, streamed=True))
+    assert [body["message_type"] for body in bodies] == ["assistant_message", *["approval_request_message"] * 3]
+    assert [body["tool_call"] for body in bodies[1:]] == [
+        {"name": "guarded", "tool_call_id": "c1"},
+        {"arguments": '{"a"', "tool_call_id": "c1"},
+        {"arguments": ":1}", "tool_call_id": "c1"},
+    ]
+    whole = told(Narrator("r", View(), tokens=False), MessageStored(message=message))
+    assert {(body["id"], body["otid"]) for body in bodies[1:]} == {(whole[1]["id"], whole[1]["otid"])}
+
+
+def test_a_call_that_was_taken_for_one_that_waits_and_is_refused_is_told_again_as_what_it_is():
+    refused = ToolCallPart(id="c1", name="guarded", arguments="{}")
+    message = stored(TextPart(text="I ask."), refused)
+    pieces = (text(0, "I ask."), gated(name="guarded"), gated("{}"))
+    bodies = told(Narrator("r", View(), tokens=True), *pieces, MessageStored(message=message, streamed=True))
+    assert (bodies[-1]["message_type"], bodies[-1]["tool_call"]["name"]) == ("tool_call_message", "guarded")
 
 
 def test_speech_by_tool_is_told_whole():
@@ -116,19 +131,39 @@ def test_the_callers_own_messages_and_steps_are_not_told():
     assert told(Narrator("r", View(), tokens=True), *events) == []
 
 
-def test_compaction_is_told_to_those_who_ask():
-    stats = {"trigger": "context_window", "context_tokens_before": 900, "context_window": 1000}
+def test_compaction_is_told_as_event_and_summary_to_those_who_ask_and_packed_to_others():
+    stats = {"trigger": "manual", "context_tokens_before": 900, "context_window": 1000}
     event = MessageStored(
         message=stored(TextPart(text="Earlier: maps."), role="summary", meta={"compaction_stats": stats})
     )
-    assert told(Narrator("r", View(), tokens=False), event) == []
-    happened, summary = told(Narrator("r", View(compaction=True), tokens=False), event)
-    assert happened["event_data"] == {
-        "trigger": "context_window",
-        "context_token_estimate": 900,
-        "context_window": 1000,
-    }
+    happened, summary = told(Narrator("r", View(compaction="events"), tokens=False), event)
+    assert (happened["message_type"], happened["event_type"]) == ("event_message", "compaction")
+    assert happened["event_data"] == {"trigger": "manual", "context_token_estimate": 900, "context_window": 1000}
     assert (summary["message_type"], summary["summary"]) == ("summary_message", "Earlier: maps.")
+    assert summary["compaction_stats"] == stats
+    assert happened["otid"] != summary["otid"]
+    (packed,) = told(Narrator("r", View(compaction="packed"), tokens=False), event)
+    assert packed["message_type"] == "user_message"
+    inside = json.loads(packed["content"])
+    assert (inside["type"], inside["message"], inside["compaction_stats"]) == ("system_alert", "Earlier: maps.", stats)
+
+
+def test_S03_what_is_told_again_from_a_number_on_is_what_was_told_after_it():
+    message = stored(TextPart(text="one two"), ToolCallPart(id="c1", name="look_up", arguments="{}"))
+    events = (
+        text(0, "one "),
+        text(0, "two"),
+        call(name="look_up", part=1),
+        call("{}", part=1),
+        MessageStored(message=message, streamed=True),
+        ended(),
+    )
+    everything = told(Narrator("r", View(), tokens=True, numbered=True), *events)
+    assert [body["seq_id"] for body in everything] == [1, 2, 3, 4, 5, 6]
+    for after in range(8):
+        again = told(Narrator("r", View(), tokens=True, numbered=True, after=after), *events)
+        assert [body["seq_id"] for body in again] == list(range(after + 1, 7))
+        assert [body | {"date": ""} for body in again] == [body | {"date": ""} for body in everything[after:]]
 
 
 def ended(error: RunError | None = None) -> RunEnded:
@@ -141,17 +176,18 @@ def ended(error: RunError | None = None) -> RunEnded:
     )
 
 
-def test_a_stream_ends_with_stop_reason_usage_done():
-    frames = tail(ended())
-    assert [json.loads(part[6:])["message_type"] for part in frames[:2]] == ["stop_reason", "usage_statistics"]
-    assert json.loads(frames[1][6:])["total_tokens"] == 7
-    assert frames[2:] == [b"data: [DONE]\n\n"]
+def test_a_stream_ends_with_stop_reason_and_usage_whatever_types_are_wanted():
+    wanted = View(types=frozenset({"assistant_message"}))
+    reason, usage = told(Narrator("r", wanted, tokens=False), ended())
+    assert reason == {"message_type": "stop_reason", "stop_reason": "end_turn"}
+    assert (usage["message_type"], usage["total_tokens"]) == ("usage_statistics", 7)
 
 
-def test_a_failure_is_an_error_event_before_done():
-    frames = tail(ended(RunError(type="llm_timeout", message="Too slow.", detail="after 60 s")))
-    assert frames[2].startswith(b"event: error\ndata: ")
-    assert json.loads(frames[2].partition(b"data: ")[2]) == {
+def test_a_failure_is_an_error_event_after_the_usage():
+    failed = ended(RunError(type="llm_timeout", message="Too slow.", detail="after 60 s"))
+    failure = frame(told(Narrator("r", View(), tokens=False), failed)[2])
+    assert failure.startswith(b"event: error\ndata: ")
+    assert json.loads(failure.partition(b"data: ")[2]) == {
         "message_type": "error_message",
         "run_id": "run-1",
         "error_type": "llm_timeout",
@@ -159,7 +195,6 @@ def test_a_failure_is_an_error_event_before_done():
         "detail": "after 60 s",
         "seq_id": None,
     }
-    assert frames[3] == b"data: [DONE]\n\n"
 
 
 def test_a_frame_is_one_line_whatever_the_text():

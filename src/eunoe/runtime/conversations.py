@@ -12,7 +12,7 @@ from eunoe.runtime.recovery import close_broken_calls, settle_lease
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.state.blocks import Block, BlockSpec
 from eunoe.state.conversations import Conversation
-from eunoe.state.errors import Conflict, InvalidInput, NotFound
+from eunoe.state.errors import Conflict, NotFound
 from eunoe.state.ids import new_id
 from eunoe.state.messages import NewMessage
 from eunoe.store import blocks, conversations, isolated, messages
@@ -40,6 +40,7 @@ class ConversationChanges(Struct, frozen=True, kw_only=True):
     summary: str | None | UnsetType = UNSET
     model: str | None | UnsetType = UNSET
     model_settings: dict[str, Any] | None | UnsetType = UNSET
+    last_message_at: datetime | UnsetType = UNSET
 
 
 def _begin(agent_id: str, now: datetime) -> Conversation:
@@ -144,7 +145,11 @@ async def update_conversation(runtime: Runtime, conversation_id: str, changes: C
             model=conversation.model if isinstance(changes.model, UnsetType) else changes.model,
             model_settings=settings,
         )
-        return conversations.update(tx, changed, now=now) if changed != conversation else conversation
+        if changed != conversation:
+            conversations.update(tx, changed, now=now)
+        if not isinstance(changes.last_message_at, UnsetType):
+            conversations.set_last_message_at(tx, conversation_id, changes.last_message_at)
+        return conversations.get(tx, conversation_id)
 
     return await runtime.db.write(update)
 
@@ -168,9 +173,3 @@ async def delete_conversation(runtime: Runtime, conversation_id: str) -> None:
         conversations.delete(tx, conversation_id)
 
     await runtime.db.write(delete)
-
-
-def check_isolated_labels(labels: tuple[str, ...]) -> None:
-    """Raise ``InvalidInput`` when a label is named twice."""
-    if len(set(labels)) != len(labels):
-        raise InvalidInput("isolated_block_labels names a label twice.", field="isolated_block_labels")

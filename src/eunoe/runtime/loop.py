@@ -49,7 +49,7 @@ from eunoe.tools.protocol import ToolResult
 
 
 class Draft(Struct, kw_only=True):
-    """The step in hand, and what is asked in it; ``gated`` holds the calls shown so far that will wait for an answer."""
+    """The step in hand, and what is asked in it. ``gated`` are the calls shown so far that will wait for an answer."""
 
     step: Step
     message_id: str

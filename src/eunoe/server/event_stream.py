@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 from eunoe.runtime.handles import RunHandle
 from eunoe.server.routing import failure_response
 from eunoe.server.wire.errors import run_failure
-from eunoe.server.wire.stream import DONE, Narrator, error_frame, frame, ping, tail
+from eunoe.server.wire.stream import DONE, Narrator, error_body, frame, ping
 from eunoe.state.events import Event, RunEnded
 from eunoe.state.runs import RunError
 
@@ -79,7 +79,7 @@ class EventStream(Response):
                 log.exception("run %s cannot be told", self._handle.run_id)
                 if not begun:
                     raise
-                await _send(send, error_frame(self._handle.run_id, _OWN_FAULT), DONE, last=True)
+                await _send(send, frame(error_body(self._handle.run_id, _OWN_FAULT)), DONE, last=True)
                 return
             ended = isinstance(event, RunEnded)
             if ended and event.error is not None and not begun:
@@ -88,9 +88,8 @@ class EventStream(Response):
             if (bodies or ended) and not begun:
                 await self._begin(send)
                 begun = True
-            await _send(send, *(frame(body) for body in bodies))
+            await _send(send, *(frame(body) for body in bodies), *([DONE] if ended else []), last=ended)
             if ended:
-                await _send(send, *tail(event), last=True)
                 return
 
     async def _next(self, index: int) -> Event | None:

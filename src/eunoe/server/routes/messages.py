@@ -1,95 +1,58 @@
-"""Messages: send them, watch the answer, list what was said, cancel."""
+"""Messages: list what was said."""
 
-from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from msgspec.structs import replace
-from starlette.responses import Response
 
-from eunoe.runtime.opening import find_conversation
+from eunoe.models.protocol import Models
+from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, system_message
 from eunoe.runtime.runtime import utc_now
-from eunoe.server.event_stream import EventStream
-from eunoe.server.routing import Call, Route, failure_response, json_response, route
-from eunoe.server.wire.errors import run_failure
+from eunoe.server.routes.named import named_conversation
+from eunoe.server.routing import Call, Route, route
 from eunoe.server.wire.messages import View, listed, roles_of
-from eunoe.server.wire.queries import MessagesQuery, NoQuery
-from eunoe.server.wire.requests import CancelBody, Nothing, SendBody, StreamBody
-from eunoe.server.wire.stream import Narrator, answer
-from eunoe.server.wire.turns import turn_request, view_for
-from eunoe.state.agents import Agent
-from eunoe.state.errors import Conflict, NotFound
-from eunoe.state.events import RunEnded
+from eunoe.server.wire.queries import MessagesQuery, NoQuery, ShownMessages
+from eunoe.server.wire.requests import Nothing
+from eunoe.server.wire.turns import view_for
 from eunoe.state.messages import Message
-from eunoe.state.rules import ApprovalRule
-from eunoe.state.tools import Tool
-from eunoe.store import agents, messages, runs, tools
+from eunoe.store import agents, messages
 from eunoe.store.database import Transaction
 from eunoe.store.messages import MessageQuery
-from eunoe.store.runs import RunQuery
-
-
-async def send(call: Call[NoQuery, SendBody] | Call[NoQuery, StreamBody]) -> Response:
-    """Send messages to an agent; answer when its turn is over, or tell it while it goes on."""
-    body = call.body
-    request = turn_request(call.path["agent_id"], body)
-
-    def read(tx: Transaction) -> tuple[Agent, set[str]]:
-        agent = agents.get(tx, request.agent_id)
-        return agent, _held(agent, tools.of_agent(tx, agent.id), body)
-
-    agent, held = await call.runtime.db.read(read)
-    view = view_for(agent.agent_type, body, compaction=body.include_compaction_messages)
-    handle = await call.runtime.start(request)
-    narrator = Narrator(handle.run_id, view, tokens=body.stream_tokens, held=held)
-    if body.streaming:
-        return EventStream(
-            handle,
-            narrator,
-            pings=body.include_pings,
-            ping_seconds=call.limits.ping_seconds,
-            at_once=body.background,
-        )
-    told: list[dict[str, Any]] = []
-    async for event in handle.events():
-        if isinstance(event, RunEnded):
-            if event.error is not None:
-                return failure_response(run_failure(event.error))
-            return json_response(answer(told, event))
-        told.extend(narrator.tell(event, utc_now()))
-    raise AssertionError("a run's events end with RunEnded")
-
-
-def _held(agent: Agent, attached: Sequence[Tool], body: SendBody) -> set[str]:
-    """Return the tools whose calls wait for a person or the client."""
-    ruled = {rule.tool_name for rule in agent.tool_rules if isinstance(rule, ApprovalRule)}
-    cautious = {tool.name for tool in attached if tool.default_requires_approval}
-    return ruled | cautious | {tool.name for tool in body.client_tools or ()}
 
 
 async def list_of_agent(call: Call[MessagesQuery, Nothing]) -> object:
     """Return a page of an agent's messages; the system message is the oldest one."""
     query, agent_id, now = call.query, call.path["agent_id"], utc_now()
+    named = query.conversation_id
 
     def read(tx: Transaction) -> object:
-        state = agents.state(tx, agent_id)
-        named = query.conversation_id
-        conversation = find_conversation(tx, state, None if named in {None, "default"} else named)
-        model = conversation_model(call.runtime.models, state, conversation)
-        system = system_message(tx, state, conversation, model, now)
-        wanted = MessageQuery(
-            agent_id=agent_id,
-            conversation_id=None if named is None else conversation.id,
-            before=query.before,
-            after=query.after,
-            limit=query.limit,
-            order=query.order,
-            roles=roles_of(query.include_return_message_types),
-        )
-        view = view_for(state.agent.agent_type, query)
-        return listed(page_with_system(tx, wanted, system), view, newest_first=query.order == "desc")
+        conversation = None if named is None else named_conversation(tx, named, agent_id).id
+        return messages_of(tx, call.runtime.models, agent_id, conversation, query, now)
 
     return await call.runtime.db.read(read)
+
+
+def messages_of(
+    tx: Transaction, models: Models, agent_id: str, conversation_id: str | None, query: ShownMessages, now: datetime
+) -> list[dict[str, Any]]:
+    """Return a page of the messages of a conversation, or of all of an agent's.
+
+    The system message is the oldest one; of all conversations it is that of the default one. Raises ``NotFound``.
+    """
+    state, conversation = state_in(tx, agent_id, conversation_id)
+    model = conversation_model(models, state, conversation)
+    wanted = MessageQuery(
+        agent_id=agent_id,
+        conversation_id=conversation_id,
+        before=query.before,
+        after=query.after,
+        limit=query.limit,
+        order=query.order,
+        roles=roles_of(query.include_return_message_types),
+    )
+    page = page_with_system(tx, wanted, system_message(tx, state, conversation, model, now))
+    return listed(page, view_for(state.agent.agent_type, query), newest_first=query.order == "desc")
 
 
 def page_with_system(tx: Transaction, query: MessageQuery, system: Message) -> list[Message]:
@@ -133,7 +96,7 @@ async def list_all(call: Call[MessagesQuery, Nothing]) -> object:
 
 
 def shown_to_caller(
-    tx: Transaction, found: list[Message], query: Any, *, newest_first: bool = False
+    tx: Transaction, found: list[Message], query: ShownMessages, *, newest_first: bool = False
 ) -> list[dict[str, Any]]:
     """Return what the wire lists for messages of several agents, each shown as its agent's type wants."""
     ids = sorted({message.agent_id for message in found})
@@ -155,26 +118,6 @@ async def retrieve(call: Call[NoQuery, Nothing]) -> object:
     return await call.runtime.db.read(read)
 
 
-async def cancel(call: Call[NoQuery, CancelBody]) -> object:
-    """End runs of an agent as cancelled, and say for each whether it was."""
-    agent_id = call.path["agent_id"]
-    named = call.body.run_ids
-
-    def read(tx: Transaction) -> list[str]:
-        agent = agents.get(tx, agent_id)
-        if named is None:
-            return [run.id for run in runs.page(tx, RunQuery(agent_id=agent.id, active=True))]
-        for run_id in named:
-            if runs.get(tx, run_id).agent_id != agent.id:
-                raise NotFound("Run", run_id)
-        return named
-
-    found = await call.runtime.db.read(read)
-    if not found:
-        raise Conflict(f"No active runs to cancel for agent {agent_id}")
-    return {run_id: "cancelled" if await call.runtime.cancel(run_id) else "failed" for run_id in found}
-
-
 _OF_AGENT: Final = "/v1/agents/{agent_id}/messages"
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -186,33 +129,6 @@ ROUTES: Final[tuple[Route, ...]] = (
         query=MessagesQuery,
         body=Nothing,
         answer="Messages, newest first by default.",
-    ),
-    route(
-        "POST",
-        _OF_AGENT,
-        "Send messages",
-        send,
-        query=NoQuery,
-        body=SendBody,
-        answer="Messages, stop reason and usage; with streaming=true server-sent events.",
-    ),
-    route(
-        "POST",
-        f"{_OF_AGENT}/stream",
-        "Send messages and stream the answer",
-        send,
-        query=NoQuery,
-        body=StreamBody,
-        answer="Server-sent events: messages, stop_reason, usage_statistics, [DONE].",
-    ),
-    route(
-        "POST",
-        f"{_OF_AGENT}/cancel",
-        "Cancel runs",
-        cancel,
-        query=NoQuery,
-        body=CancelBody,
-        answer="For each run id: cancelled or failed.",
     ),
     route(
         "GET",

@@ -11,6 +11,8 @@ from eunoe.server.wire.errors import Unprocessable
 from eunoe.server.wire.messages import roles_of
 from eunoe.server.wire.queries import NoQuery, PageQuery, RunMessagesQuery, RunsQuery, StepsQuery
 from eunoe.server.wire.requests import Nothing
+from eunoe.state.errors import Conflict
+from eunoe.state.runs import UNFINISHED
 from eunoe.store import messages, runs, steps
 from eunoe.store.database import Transaction
 from eunoe.store.messages import MessageQuery
@@ -48,6 +50,19 @@ async def list_active(call: Call[RunsQuery, Nothing]) -> object:
 async def retrieve_run(call: Call[NoQuery, Nothing]) -> object:
     """Return one run."""
     return wire.run(await call.runtime.db.read(lambda tx: runs.get(tx, call.path["run_id"])))
+
+
+async def delete_run(call: Call[NoQuery, Nothing]) -> object:
+    """Delete a run that is over, with its steps and events; its messages stay."""
+
+    def delete(tx: Transaction) -> object:
+        run = runs.get(tx, call.path["run_id"])
+        if run.status in UNFINISHED:
+            raise Conflict(f"Run {run.id} goes on. Cancel it, then delete it.", run_id=run.id)
+        runs.delete(tx, run.id)
+        return wire.run(run)
+
+    return await call.runtime.db.write(delete)
 
 
 async def run_messages(call: Call[RunMessagesQuery, Nothing]) -> object:
@@ -128,6 +143,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         answer="Runs.",
     ),
     route("GET", _RUN, "Read a run", retrieve_run, query=NoQuery, body=Nothing, answer="The run."),
+    route("DELETE", _RUN, "Delete a run", delete_run, query=NoQuery, body=Nothing, answer="The run that was."),
     route(
         "GET",
         f"{_RUN}/messages",

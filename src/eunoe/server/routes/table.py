@@ -2,7 +2,23 @@
 
 from typing import Final
 
-from eunoe.server.routes import agents, blocks, core_memory, identities, manifests, messages, runs, surroundings, tools
+from eunoe.server.routes import (
+    agents,
+    blocks,
+    cancelling,
+    compacting,
+    conversation_messages,
+    conversations,
+    core_memory,
+    identities,
+    manifests,
+    messages,
+    runs,
+    sending,
+    streams,
+    surroundings,
+    tools,
+)
 from eunoe.server.routing import Route
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -10,6 +26,12 @@ ROUTES: Final[tuple[Route, ...]] = (
     *core_memory.ROUTES,
     *tools.ROUTES,
     *messages.ROUTES,
+    *sending.ROUTES,
+    *cancelling.ROUTES,
+    *compacting.ROUTES,
+    *conversations.ROUTES,
+    *conversation_messages.ROUTES,
+    *streams.ROUTES,
     *manifests.ROUTES,
     *blocks.ROUTES,
     *identities.ROUTES,

@@ -40,6 +40,12 @@ class EmptyMessages(Unprocessable):
         super().__init__("Messages must not be empty")
 
 
+class Expired(EunoeError):
+    """Something that was there and is not kept any more."""
+
+    code = "EXPIRED"
+
+
 class TooLarge(EunoeError):
     """A request body that is larger than the server takes."""
 
@@ -68,6 +74,8 @@ def failure(error: EunoeError) -> Failure:
             return Failure(422, {"detail": error.message})
         case Unprocessable():
             return unprocessable(error.message, examples=error.examples)
+        case Expired():
+            return Failure(410, _coded(error))
         case TooLarge():
             return Failure(413, _coded(error))
         case ModelError():

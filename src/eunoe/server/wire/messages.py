@@ -5,14 +5,14 @@ of text parts, and one for each run of tool calls; calls that wait for an answer
 request. All of them have the stored message's id; their ``otid`` tells them apart.
 """
 
-import uuid
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Struct
 
-from eunoe.server.wire.dates import second
+from eunoe.server.wire.compaction import CompactionView, compaction
+from eunoe.server.wire.envelope import envelope
 from eunoe.state.messages import (
     ApprovalPart,
     ImagePart,
@@ -55,13 +55,14 @@ class View(Struct, frozen=True, kw_only=True):
     """How the caller wants messages shown.
 
     ``speech_tool`` names the tool whose ``speech_argument`` is shown as the assistant's message; ``types`` keeps
-    messages of these wire types only; ``compaction`` shows summaries in an answer.
+    messages of these wire types only. ``compaction`` says how a summary is shown: as a message of its own, with the
+    event before it that it stands for, or packed as a user's message, as clients get it that do not ask for more.
     """
 
     speech_tool: str | None = None
     speech_argument: str = "message"
     types: frozenset[str] | None = None
-    compaction: bool = False
+    compaction: CompactionView = "message"
 
     def keeps(self, message: dict[str, Any]) -> bool:
         """Say whether the caller wants messages of this type."""
@@ -75,31 +76,6 @@ class Shown(Struct, frozen=True):
     body: dict[str, Any]
 
 
-def otid_for(message_id: str, part: int) -> str:
-    """Return the id that tells apart what one stored message is shown as.
-
-    The low seven bits of the stored message's uuid give way to the index of the first part that is shown.
-    """
-    number = uuid.UUID(message_id.partition("-")[2]).int
-    return str(uuid.UUID(int=(number & ~0x7F) | (part & 0x7F)))
-
-
-def envelope(message: Message, kind: str, part: int = 0, *, name: str | None = None) -> dict[str, Any]:
-    """Return the fields that every message of the wire has, in the wire's order."""
-    return {
-        "id": message.id,
-        "date": second(message.created_at),
-        "name": name if name is not None else message.name,
-        "message_type": kind,
-        "otid": message.otid if message.otid and part == 0 else otid_for(message.id, part),
-        "sender_id": message.sender_id,
-        "step_id": message.step_id,
-        "is_err": message.meta.get("is_err"),
-        "seq_id": None,
-        "run_id": message.run_id,
-    }
-
-
 def shown(message: Message, view: View) -> list[Shown]:
     """Return what the wire shows of a stored message, before ``view.types`` is applied."""
     match message.role:
@@ -108,11 +84,13 @@ def shown(message: Message, view: View) -> list[Shown]:
         case "tool":
             return _returns(message, view)
         case "user":
+            if "nudge" in message.meta:
+                return []  # what the runtime told the model, not what anyone said
             return [Shown((), {**envelope(message, "user_message"), "content": content(message.parts)})]
         case "system":
             return [Shown((), {**envelope(message, "system_message"), "content": message.text})]
         case "summary":
-            return [Shown((), _summary(message))]
+            return [Shown((), body) for body in compaction(message, view.compaction)]
         case "approval":
             return [Shown((), _answer(message))]
 
@@ -278,14 +256,6 @@ def _tool_return(part: ToolReturnPart) -> dict[str, Any]:
 
 def _lines(lines: tuple[str, ...] | None) -> list[str] | None:
     return None if lines is None else list(lines)
-
-
-def _summary(message: Message) -> dict[str, Any]:
-    return {
-        **envelope(message, "summary_message"),
-        "summary": message.text,
-        "compaction_stats": message.meta.get("compaction_stats"),
-    }
 
 
 def _answer(message: Message) -> dict[str, Any]:

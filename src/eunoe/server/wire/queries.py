@@ -116,6 +116,8 @@ class ShownMessages(PageQuery, kw_only=True):
     use_assistant_message: bool = True
     assistant_message_tool_name: str = "send_message"
     assistant_message_tool_kwarg: str = "message"
+    include_compaction_messages: bool | None = None
+    """Eunoe's own: true shows each compaction as an event and its summary, false packed as a user's message."""
 
 
 class MessagesQuery(ShownMessages, kw_only=True):
@@ -124,6 +126,12 @@ class MessagesQuery(ShownMessages, kw_only=True):
     conversation_id: str | None = None
     group_id: str | None = None
     include_err: bool | None = None
+
+
+class ConversationMessagesQuery(ShownMessages, kw_only=True):
+    """A page of a conversation's messages; ``agent_id`` says whose ``default`` one."""
+
+    agent_id: str | None = None
 
 
 class RunMessagesQuery(ShownMessages, kw_only=True):
@@ -210,6 +218,33 @@ class ConversationQuery(Struct, kw_only=True):
     """Which conversation; the default one when none is named."""
 
     conversation_id: str | None = None
+
+
+class OwnerQuery(Struct, kw_only=True):
+    """Whose ``default`` conversation."""
+
+    agent_id: str | None = None
+
+
+class ConversationsQuery(PageQuery, kw_only=True):
+    """A page of conversations; the default ones are not among them."""
+
+    agent_id: str | None = None
+    order_by: Literal["created_at", "last_message_at", "last_run_completion"] = "created_at"
+    summary_search: str | None = None
+
+
+class ForkQuery(OwnerQuery, kw_only=True):
+    """Where to fork: after which message; after the last one when none is named."""
+
+    message_id: str | None = None
+
+
+class ConversationRecompileQuery(OwnerQuery, kw_only=True):
+    """How to compile a conversation's prompt afresh."""
+
+    update_timestamp: bool = False
+    dry_run: bool = False
 
 
 class ManifestQuery(Struct, kw_only=True):

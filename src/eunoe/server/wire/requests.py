@@ -165,8 +165,8 @@ class SendBody(Struct, kw_only=True):
     include_pings: bool = True
     background: bool = False
     conversation_id: str | None = None
-    wait_if_busy: bool = False
-    """Eunoe's own: wait for the run that holds the conversation instead of getting 409."""
+    on_busy: Literal["reject", "wait"] = "reject"
+    """Eunoe's own: what to do while another run holds the conversation: get 409 with its id, or wait for its end."""
     on_pending: Literal["reject", "deny_and_continue", "queue"] = "reject"
     """Eunoe's own: what a message does while an approval is pending: 409, deny the calls, or wait for the answer."""
 
@@ -175,6 +175,19 @@ class StreamBody(SendBody, kw_only=True):
     """As ``SendBody``, for the route that always streams."""
 
     streaming: bool = True
+
+
+class AsyncBody(StreamBody, kw_only=True):
+    """As ``SendBody``, for the route that answers with the run at once."""
+
+    background: bool = True
+    callback_url: str | None = None
+
+
+class ConversationSendBody(StreamBody, kw_only=True):
+    """As ``SendBody``, for a conversation; ``agent_id`` says whose ``default`` one."""
+
+    agent_id: str | None = None
 
 
 class AgentBody(Struct, kw_only=True):

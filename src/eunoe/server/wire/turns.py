@@ -1,19 +1,34 @@
 """A request to an agent, as the runtime takes it."""
 
 from collections.abc import Sequence
-from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from eunoe.prompt.skills import Skill
 from eunoe.runtime.approvals import Reply
 from eunoe.runtime.turn import TurnRequest
+from eunoe.server.wire.compaction import CompactionView
 from eunoe.server.wire.errors import EmptyMessages, Unprocessable
 from eunoe.server.wire.messages import SPEAKING_TYPES, View
+from eunoe.server.wire.queries import ShownMessages
 from eunoe.server.wire.requests import ContentPart, MessageBody, SendBody, ToolReturnBody
-from eunoe.server.wire.runs import REQUEST_CONFIG
 from eunoe.state.agents import AgentType
 from eunoe.state.approvals import Answer
 from eunoe.state.messages import ApprovalPart, ImagePart, NewMessage, Part, TextPart, ToolReturnPart
+from eunoe.state.runs import Run
 from eunoe.state.tools import ToolSchema
+
+
+class Showing(Struct, kw_only=True):
+    """How a caller wants a run told. It is kept with the run, so that a stream goes on as it began."""
+
+    use_assistant_message: bool = True
+    assistant_message_tool_name: str = "send_message"
+    assistant_message_tool_kwarg: str = "message"
+    include_return_message_types: list[str] | None = None
+    include_compaction_messages: bool = False
+    stream_tokens: bool = False
 
 
 def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
@@ -49,19 +64,29 @@ def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
         override_model=body.override_model,
         override_system=body.override_system,
         background=body.background,
-        on_busy="wait" if body.wait_if_busy else "reject",
+        on_busy=body.on_busy,
         on_pending=body.on_pending,
-        options={name: getattr(body, name) for name in REQUEST_CONFIG},
+        options={name: getattr(body, name) for name in Showing.__struct_fields__},
     )
 
 
-def view_for(agent_type: AgentType, options: Any, *, compaction: bool = False) -> View:
-    """Return how messages of such an agent are shown to a caller with these options (a body or a query)."""
-    speaks = agent_type in SPEAKING_TYPES and options.use_assistant_message
-    types = options.include_return_message_types
+def showing_of(run: Run) -> Showing:
+    """Return how the caller of a run wanted it told; a run that was not asked for over HTTP has the defaults."""
+    return msgspec.convert(
+        {name: run.request[name] for name in Showing.__struct_fields__ if name in run.request}, Showing
+    )
+
+
+def view_for(agent_type: AgentType, asked: SendBody | Showing | ShownMessages) -> View:
+    """Return how messages of such an agent are shown: in an answer, or (to a query) in a list."""
+    speaks = agent_type in SPEAKING_TYPES and asked.use_assistant_message
+    types = asked.include_return_message_types
+    compaction: CompactionView = "events" if asked.include_compaction_messages else "packed"
+    if isinstance(asked, ShownMessages) and asked.include_compaction_messages is None:
+        compaction = "message"
     return View(
-        speech_tool=options.assistant_message_tool_name if speaks else None,
-        speech_argument=options.assistant_message_tool_kwarg,
+        speech_tool=asked.assistant_message_tool_name if speaks else None,
+        speech_argument=asked.assistant_message_tool_kwarg,
         types=None if types is None else frozenset(types),
         compaction=compaction,
     )

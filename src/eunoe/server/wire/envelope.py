@@ -1,0 +1,32 @@
+"""What every message of the wire has: ids, time, type."""
+
+import uuid
+from typing import Any
+
+from eunoe.server.wire.dates import second
+from eunoe.state.messages import Message
+
+
+def otid_for(message_id: str, part: int) -> str:
+    """Return the id that tells apart what one stored message is shown as.
+
+    The low seven bits of the stored message's uuid give way to the index of the first part that is shown.
+    """
+    number = uuid.UUID(message_id.partition("-")[2]).int
+    return str(uuid.UUID(int=(number & ~0x7F) | (part & 0x7F)))
+
+
+def envelope(message: Message, kind: str, part: int = 0, *, name: str | None = None) -> dict[str, Any]:
+    """Return the fields that every message of the wire has, in the wire's order."""
+    return {
+        "id": message.id,
+        "date": second(message.created_at),
+        "name": name if name is not None else message.name,
+        "message_type": kind,
+        "otid": message.otid if message.otid and part == 0 else otid_for(message.id, part),
+        "sender_id": message.sender_id,
+        "step_id": message.step_id,
+        "is_err": message.meta.get("is_err"),
+        "seq_id": None,
+        "run_id": message.run_id,
+    }
