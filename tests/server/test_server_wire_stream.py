@@ -87,9 +87,7 @@ def test_what_was_not_shown_in_pieces_is_told_whole():
 
 
 def gated(piece: str | None = None, name: str | None = None) -> ToolCallDelta:
-    return ToolCallDelta(
-        message_id=ID, step_id="s", part=1, tool_call_id="c1", name=name, arguments=piece, gated=True
-    )
+    return ToolCallDelta(message_id=ID, step_id="s", part=1, tool_call_id="c1", name=name, arguments=piece, gated=True)
 
 
 def test_S06_a_call_that_waits_for_an_answer_streams_as_a_request_and_is_told_once():
