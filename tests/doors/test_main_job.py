@@ -1,21 +1,25 @@
 """The main job: an agent is made, talks, edits its memory, is killed, comes back whole, and goes on."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import letta_client
 import pytest
 from http_door import HttpDoor
 from main_job import (
     EDIT,
     HUMAN,
     HUMAN_EDITED,
+    PATIENCE,
     PERSONA_AFTER,
     TOOLS,
     Door,
     all_else_in,
     said_in,
     system_of,
+    until,
     without_section,
 )
 from python_door import PythonDoor
@@ -109,3 +113,29 @@ def test_an_agent_comes_back_whole_after_kill_and_goes_on(door: Door, model: Mod
         unchanged = sent(door, model)
         assert system_of(unchanged) == system_of(edited)
         assert door.last_request() == unchanged
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic"])
+def test_a_server_killed_in_the_middle_of_an_answer_goes_on_with_what_was_said(
+    provider: str, tmp_path: Path, request: pytest.FixtureRequest
+):
+    server: ModelServer = request.getfixturevalue("anthropic_server" if provider == "anthropic" else "openai_server")
+    model = anthropic(server) if provider == "anthropic" else openai(server, provider)
+    with HttpDoor(tmp_path, model.env) as door, ThreadPoolExecutor() as pool:
+        door.create(model.handle)
+        door.say("SAY:好的", "好的")
+        server.behave(hang_after=3)
+        asking = pool.submit(door.say, "Never answered.\n", "")
+        until(lambda: len(server.requests) == 2)
+        door.kill()
+        with pytest.raises(letta_client.APIConnectionError):
+            asking.result(PATIENCE)
+        server.release()
+
+        assert door.whole().blocks["human"] == HUMAN
+        door.say("SAY:还在", "还在")
+        cut, after = server.requests[1], server.requests[2]
+        assert system_of(after) == system_of(cut)
+        texts = str(said_in(after))
+        assert texts.index("SAY:好的") < texts.index("Never answered.") < texts.index("SAY:还在")
