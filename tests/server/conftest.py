@@ -24,14 +24,15 @@ Served = Callable[..., Any]
 
 @contextmanager
 def serving(home: Path, *, token: str | None = None, **options: Any) -> Generator[str, None, None]:
-    """Serve the store in ``home`` and give the address."""
+    """Serve the store in ``home`` and give the address. ``settings`` among the options are those of the store."""
+    settings = Settings(home=home, **options.pop("settings", {}))
     address: concurrent.futures.Future[str] = concurrent.futures.Future()
     with start_blocking_portal() as portal:
         stop = portal.call(anyio.Event)
 
         async def run() -> None:
             await serve(
-                lambda: open_runtime(Settings(home=home)),
+                lambda: open_runtime(settings),
                 Binding(port=0, token=token),
                 announce=address.set_result,
                 stop=stop,
