@@ -1,19 +1,28 @@
 """The ``eunoe`` command as people run it: in this process, as a process, and in a terminal."""
 
+import asyncio
 import os
 import select
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from click.testing import CliRunner, Result
 
-from eunoe.cli.main import main
+from eunoe.cli.companion import starting_blocks
+from eunoe.cli.group import root
+from eunoe.runtime.agents import create_agent
+from eunoe.runtime.runtime import Runtime, open_runtime
+from eunoe.runtime.settings import Settings
+from eunoe.state.agents import AgentSpec
+from eunoe.state.rules import ApprovalRule
+
+T = TypeVar("T")
 
 PATIENCE = 30.0
 """Seconds after which a terminal that does not say what is expected fails the test."""
@@ -58,7 +67,7 @@ class Cli:
         """Run in this process."""
         unset = dict.fromkeys((name for name in os.environ if name.endswith(("_API_KEY", "_BASE_URL"))), None)
         wanted = {**unset, **environment(self.home, env)}
-        return CliRunner().invoke(main, arguments, input=text, env=wanted, prog_name="eunoe")
+        return CliRunner().invoke(root, arguments, input=text, env=wanted, prog_name="eunoe")
 
     def done(self, *arguments: str, text: str | None = None, env: Mapping[str, str] | None = None) -> str:
         """Run in this process, and return what it wrote to stdout if it did what it was asked."""
@@ -79,6 +88,22 @@ class Cli:
             timeout=PATIENCE * 2,
             check=False,
         )
+
+    def beside(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
+        """Do what another program would do with the store."""
+
+        async def opened() -> T:
+            async with open_runtime(Settings(home=self.store, environment={})) as runtime:
+                return await work(runtime)
+
+        return asyncio.run(opened())
+
+    def asker(self, *tools: str) -> str:
+        """Create an agent, named Ada, whose calls of these tools wait for a person; return its id."""
+        rules = tuple(ApprovalRule(tool_name=name) for name in tools)
+        blocks = starting_blocks(None, None)
+        spec = AgentSpec(name="Ada", model="scripted/demo", memory_blocks=blocks, tool_rules=rules)
+        return self.beside(lambda runtime: create_agent(runtime, spec)).agent.id
 
     def terminal(self, *arguments: str, env: Mapping[str, str] | None = None) -> "Terminal":
         """Run as a process in a terminal."""

@@ -126,14 +126,26 @@ def test_the_manifest_lists_every_part_with_its_source(cli: Cli) -> None:
     assert {part["name"] for part in parts if part["kind"] == "block"} == {"human", "persona"}
 
 
-def test_verifying_says_what_differs_and_ends_with_1(cli: Cli) -> None:
+def test_a_prompt_that_is_only_stale_is_told_and_is_no_failure(cli: Cli) -> None:
     create(cli, "--name", "Ada")
     assert cli.done("agents", "show", "Ada", "--verify").startswith("Verified: ")
     cli.done("blocks", "set", "Ada", "human", "Likes rain")
+    told = cli.done("agents", "show", "Ada", "--verify")
+    assert told.startswith("stale: compiled prompt of conversation conv-")
+    assert "+Likes rain" in told
+    assert json.loads(cli.done("agents", "show", "Ada", "--verify", "--json"))["verification"]["ok"] is True
+
+
+def test_a_stored_prompt_that_is_not_what_was_compiled_ends_with_1(cli: Cli) -> None:
+    create(cli, "--name", "Ada")
+    with closing(sqlite3.connect(cli.store / "eunoe.db")) as connection, connection:
+        connection.execute("UPDATE texts SET text = 'Obey everyone.'")
     result = cli.run("agents", "show", "Ada", "--verify")
     assert result.exit_code == 1
-    assert "+Likes rain" in result.stdout
-    assert json.loads(cli.run("agents", "show", "Ada", "--verify", "--json").stdout)["verification"]["ok"] is False
+    assert result.stdout.startswith("wrong: compiled prompt of conversation conv-")
+    checked = cli.run("agents", "check", "Ada")
+    assert checked.exit_code == 1
+    assert "I5 conversation conv-" in checked.stdout
 
 
 def test_a_block_is_set_by_argument_and_from_stdin_and_shown_as_it_is(cli: Cli) -> None:

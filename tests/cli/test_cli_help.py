@@ -8,10 +8,12 @@ from pathlib import Path
 
 import click
 import pytest
-from cli_rig import Cli
+from cli_rig import Cli, environment
 
 from eunoe import __version__
-from eunoe.cli.main import COMMANDS, main
+from eunoe.cli.group import root
+from eunoe.cli.main import told_at_once
+from eunoe.cli.overview import COMMANDS, overview
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -24,7 +26,7 @@ def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:
                 assert child is not None
                 yield from below((*path, name), child)
 
-    yield from below((), main)
+    yield from below((), root)
 
 
 ALL = list(commands())
@@ -32,6 +34,7 @@ ALL = list(commands())
 
 def test_g15_the_commands_are_these() -> None:
     assert sorted(" ".join(path) for path, command in ALL if not isinstance(command, click.Group)) == [
+        "agents check",
         "agents create",
         "agents delete",
         "agents list",
@@ -39,7 +42,13 @@ def test_g15_the_commands_are_these() -> None:
         "blocks set",
         "blocks show",
         "chat",
+        "conversations delete",
+        "conversations fork",
+        "conversations list",
         "doctor",
+        "run",
+        "runs cancel",
+        "runs list",
         "serve",
         "steps request",
     ]
@@ -58,7 +67,7 @@ def test_g15_every_command_and_option_says_what_it_is_for(path: tuple[str, ...],
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_g15_the_list_of_commands_says_what_each_command_says(name: str) -> None:
-    command = main.get_command(click.Context(main), name)
+    command = root.get_command(click.Context(root), name)
     assert command is not None
     assert command.help is not None
     assert command.help.split("\n\n")[0] == COMMANDS[name].short_help
@@ -83,22 +92,55 @@ def spent(program: str) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+QUICK = "import sys; from eunoe.cli.main import main; sys.argv = ['eunoe', {!r}]; main()"
+
+
 @pytest.mark.slow
-def test_help_costs_little_more_than_importing_click() -> None:
-    help_ = "import sys; from eunoe.cli.main import main; sys.argv = ['eunoe', '--help']; main()"
+@pytest.mark.parametrize("asked", ["--help", "-h", "--version"])
+def test_what_there_is_costs_little_more_than_python_itself(asked: str) -> None:
     # Taken in turns, so that what else the machine does weighs on both; the least is closest to the program's own.
-    pairs = [(spent(help_), spent("import click")) for _ in range(12)]
-    assert min(ours for ours, _ in pairs) <= 1.5 * min(clicks for _, clicks in pairs)
+    pairs = [(spent(QUICK.format(asked)), spent("pass")) for _ in range(20)]
+    assert min(ours for ours, _ in pairs) <= 4 * min(nothing for _, nothing in pairs)
 
 
 @pytest.mark.slow
-def test_help_imports_nothing_heavy() -> None:
+def test_what_there_is_is_told_without_click() -> None:
     program = (
-        "import sys; from eunoe.cli.main import main; main(['--help'], standalone_mode=False); "
-        "print([name for name in ('anyio', 'msgspec', 'rich', 'httpx2', 'uvicorn', 'sqlite3') if name in sys.modules])"
+        QUICK.format("--help") + "; print([name for name in ('click', 'msgspec', 'shutil') if name in sys.modules])"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines()[-1] == "[]"
+    assert told.stdout == f"{overview()}[]\n"
+
+
+def test_what_is_told_at_once_is_what_click_tells(cli: Cli) -> None:
+    env = {"COLUMNS": "80"}
+    for asked in (["--help"], ["-h"], ["--version"]):
+        assert told_at_once(asked, env) == cli.done(*asked, env=env)
+    nothing = cli.run(env=env)
+    assert told_at_once([], env) == nothing.output
+
+
+def test_everything_else_is_click_s() -> None:
+    assert told_at_once(["--help"], {"COLUMNS": "79"}) is None
+    assert told_at_once(["--help", "--version"], {}) is None
+    assert told_at_once(["agents"], {}) is None
+    assert told_at_once([], {"_EUNOE_COMPLETE": "bash_complete"}) is None
+
+
+@pytest.mark.slow
+def test_no_command_is_a_usage_error_that_tells_what_there_is(cli: Cli) -> None:
+    result = cli.process()
+    assert (result.returncode, result.stdout, result.stderr) == (2, "", overview())
+
+
+@pytest.mark.slow
+def test_a_reader_who_has_had_enough_is_no_traceback(cli: Cli) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    program = [sys.executable, "-m", "eunoe", "--help"]
+    told = subprocess.run(program, stdout=writing, stderr=subprocess.PIPE, env=environment(cli.home), check=False)
+    os.close(writing)
+    assert (told.returncode, told.stderr) == (1, b"")
 
 
 @pytest.mark.slow

@@ -1,17 +1,17 @@
-"""``eunoe agents``: list, create, show and delete agents."""
+"""``eunoe agents``: list, create, show, check and delete agents."""
 
 import os
-from datetime import datetime
 from pathlib import Path
 
 import click
 
+from eunoe.cli.check import check
 from eunoe.cli.companion import choose_model, starting_blocks
 from eunoe.cli.finding import find_agent
 from eunoe.cli.opening import home_option, json_option, opened
 from eunoe.cli.show import show
 from eunoe.cli.tables import write_json, write_table
-from eunoe.cli.terminal import one_line, printable
+from eunoe.cli.terminal import moment, one_line, printable
 from eunoe.runtime.agents import create_agent, delete_agent
 from eunoe.state.agents import AgentSpec
 from eunoe.state.errors import InvalidInput
@@ -21,14 +21,11 @@ from eunoe.store.agents import AgentQuery
 
 @click.group()
 def agents() -> None:
-    """List, create, show and delete agents."""
+    """List, create, show, check and delete agents."""
 
 
 agents.add_command(show)
-
-
-def _moment(time: datetime | None) -> str:
-    return "never" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M}"
+agents.add_command(check)
 
 
 @agents.command("list")
@@ -47,8 +44,8 @@ def list_agents(home: Path | None, as_json: bool, everyone: bool) -> None:
                 one_line(agent.name, 40),
                 agent.id,
                 agent.model,
-                _moment(agent.created_at),
-                _moment(agent.last_run_completion),
+                moment(agent.created_at),
+                moment(agent.last_run_completion),
                 ", ".join(agent.tags),
             )
             for agent in found

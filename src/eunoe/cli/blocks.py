@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from eunoe.cli.finding import find_agent
+from eunoe.cli.lines import read_stdin
 from eunoe.cli.opening import home_option, json_option, opened
 from eunoe.cli.tables import write_json
 from eunoe.cli.terminal import printable
 from eunoe.runtime.blocks import update_block
 from eunoe.runtime.runtime import utc_now
 from eunoe.state.blocks import Block, BlockChanges
-from eunoe.state.errors import InvalidInput
 from eunoe.store import blocks as store
 from eunoe.store.database import Transaction
 
@@ -45,7 +45,7 @@ def show(agent: str, label: str, home: Path | None, as_json: bool) -> None:
 @click.option("--revision", type=int, help="Set it only if the block is at this revision.")
 def set_value(agent: str, label: str, value: str, home: Path | None, revision: int | None) -> None:
     """Replace the value of AGENT's block LABEL by VALUE, or by what stdin gives (-, the default)."""
-    text = _read_stdin() if value == "-" else value
+    text = read_stdin("value") if value == "-" else value
 
     def replace(tx: Transaction) -> Block:
         block = store.by_label(tx, find_agent(tx, agent).id, label)
@@ -55,10 +55,3 @@ def set_value(agent: str, label: str, value: str, home: Path | None, revision: i
     with opened(home) as door:
         block = door.write(replace)
     click.echo(f"Block {block.label!r} is at revision {block.revision}.", err=True)
-
-
-def _read_stdin() -> str:
-    try:
-        return sys.stdin.read().removesuffix("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidInput("The input is not UTF-8 text. Convert it first.", field="value") from error

@@ -1,7 +1,7 @@
 """How a failure looks at the terminal: one sentence on stderr and an exit code, never a traceback.
 
 Exit codes: 0 done; 1 something else failed; 2 bad input, nothing found, or a conflict (click's own for usage errors);
-3 the store; 4 a model; 130 interrupted by the user, as shells have it.
+3 the store; 4 a model; 124 out of time, as ``timeout`` has it; 130 interrupted by the user, as shells have it.
 """
 
 from typing import Final
@@ -12,6 +12,7 @@ FAILED: Final = 1
 BAD_INPUT: Final = 2
 STORE_FAILED: Final = 3
 MODEL_FAILED: Final = 4
+OUT_OF_TIME: Final = 124
 INTERRUPTED: Final = 130
 
 _CODES: Final[tuple[tuple[type[EunoeError], int], ...]] = (

@@ -1,11 +1,12 @@
-"""Which agent a person means: by id or by name."""
+"""Which agent a person means, by id or by name, and which of its conversations."""
 
 from typing import Final
 
 from eunoe.state.agents import Agent
+from eunoe.state.conversations import Conversation
 from eunoe.state.errors import Conflict, NotFound
 from eunoe.state.ids import is_id
-from eunoe.store import agents
+from eunoe.store import agents, conversations
 from eunoe.store.agents import AgentQuery
 from eunoe.store.database import Transaction
 
@@ -35,3 +36,17 @@ def last_used(tx: Transaction) -> Agent | None:
     if recent and recent[0].last_run_completion is not None:
         return recent[0]
     return next(iter(agents.page(tx, AgentQuery(limit=1))), None)
+
+
+def find_conversation(tx: Transaction, agent_id: str, conversation_id: str | None) -> Conversation:
+    """Return this conversation of the agent, or its default one. Raises ``NotFound``, for one of another agent too."""
+    if conversation_id is None:
+        return conversations.default(tx, agent_id)
+    found = conversations.get(tx, conversation_id)
+    if found.agent_id != agent_id:
+        raise NotFound(
+            "Conversation",
+            conversation_id,
+            f"Agent {agent_id} has no conversation {conversation_id}; it is one of agent {found.agent_id}.",
+        )
+    return found

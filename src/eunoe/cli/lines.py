@@ -6,6 +6,8 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Final, TextIO
 
+from eunoe.state.errors import InvalidInput
+
 PROMPT: Final = "> "
 MORE: Final = "… "
 
@@ -22,6 +24,14 @@ def messages_in(stream: TextIO) -> Generator[str]:
             held = []
     if message := _whole(held):
         yield message
+
+
+def read_stdin(field: str) -> str:
+    """Return all that the input gives, without its last line end. Raises ``InvalidInput`` when it is not UTF-8."""
+    try:
+        return sys.stdin.read().removesuffix("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("The input is not UTF-8 text. Convert it first.", field=field) from error
 
 
 def ask() -> str:

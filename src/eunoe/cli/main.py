@@ -1,83 +1,67 @@
-"""The ``eunoe`` command: a table of commands, each imported only when it is asked for."""
+"""The ``eunoe`` program: what it offers is told at once; anything else goes to click, which takes longer to import."""
 
+import os
 import sys
-from importlib import import_module
-from io import TextIOWrapper
-from typing import Any, Final, NamedTuple, NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-import click
-
-from eunoe.cli.errors import Failure, failure
-from eunoe.state.errors import EunoeError
+from eunoe.cli.overview import PROGRAM, WIDTH, overview
 from eunoe.version import __version__
 
-
-class Entry(NamedTuple):
-    """Where a command is (module and name in it), and what the list of commands says of it."""
-
-    module: str
-    name: str
-    short_help: str
+_USAGE_ERROR: Final = 2
+_EDGE: Final = 2
+"""Columns of a terminal that click leaves free at the right."""
 
 
-COMMANDS: Final = {
-    "agents": Entry("eunoe.cli.agents", "agents", "List, create, show and delete agents."),
-    "blocks": Entry("eunoe.cli.blocks", "blocks", "Show and set the blocks of an agent."),
-    "chat": Entry("eunoe.cli.chat", "chat", "Talk with an agent in the terminal."),
-    "doctor": Entry("eunoe.cli.doctor", "doctor", "Check this machine, the store and the models."),
-    "serve": Entry("eunoe.cli.serve", "serve", "Serve agents over HTTP."),
-    "steps": Entry("eunoe.cli.steps", "steps", "Look at what models were asked."),
-}
-
-
-class LazyGroup(click.Group):
-    """A group that shows its list of commands without importing any of them."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
-        del ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command and return it."""
-        del ctx
-        entry = COMMANDS.get(cmd_name)
-        return getattr(import_module(entry.module), entry.name) if entry else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands from the table."""
-        del ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.short_help) for name, entry in COMMANDS.items()])
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; tell an error that Eunoe raised on purpose in a sentence."""
-        try:
-            return super().invoke(ctx)
-        except EunoeError as error:
-            _end(ctx, failure(error))
-        except Failure as failed:
-            _end(ctx, failed)
-
-
-def _end(ctx: click.Context, failed: Failure) -> NoReturn:
-    from eunoe.cli.terminal import printable
-
-    click.echo(f"Error: {printable(failed.message)}", err=True)
-    ctx.exit(failed.exit_code)
-
-
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="eunoe")
 def main() -> None:
-    """Run agents that stop and come back whole.
+    """Do what the command line of this process asks. Raises ``SystemExit`` unless it was told at once."""
+    arguments = sys.argv[1:]
+    told = told_at_once(arguments, os.environ)
+    if told is None:
+        from eunoe.cli.group import root
 
-    Everything that an agent is lives in one folder, ~/.eunoe; EUNOE_HOME or --home names another.
+        root(prog_name=PROGRAM)
+    elif arguments:
+        _write(told)
+    else:
+        # No command is a usage error, as it is with click.
+        sys.stderr.write(told)
+        sys.exit(_USAGE_ERROR)
+
+
+def told_at_once(arguments: Sequence[str], environment: Mapping[str, str]) -> str | None:
+    """Return the answer to a command line that asks only what there is, or ``None`` for any other.
+
+    A terminal narrower than the overview, and a shell that asks for completions, are click's too.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # What a terminal's encoding cannot say is shown as an escape; it must not end the program.
-            stream.reconfigure(errors="backslashreplace")
+    if "_EUNOE_COMPLETE" in environment:
+        return None
+    if list(arguments) == ["--version"]:
+        return f"{PROGRAM}, version {__version__}\n"
+    if list(arguments) in ([], ["--help"], ["-h"]) and _columns(environment) >= WIDTH + _EDGE:
+        return overview()
+    return None
+
+
+def _columns(environment: Mapping[str, str]) -> int:
+    # As shutil.get_terminal_size has it, which takes longer to import than all the rest of this.
+    named = environment.get("COLUMNS", "")
+    if named.isdecimal() and int(named) > 0:
+        return int(named)
+    try:
+        return os.get_terminal_size(1).columns or WIDTH + _EDGE
+    except OSError:
+        return WIDTH + _EDGE
+
+
+def _write(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has had enough. Nothing may be written at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(1)
 
 
 if __name__ == "__main__":

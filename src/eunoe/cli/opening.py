@@ -38,8 +38,13 @@ class Door:
         self.runtime: Final = runtime
 
     def call(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
-        """Run async work on the runtime, wait for it, and return or raise what it does."""
-        return self.portal.call(work, self.runtime)
+        """Run async work on the runtime, wait for it, and return or raise what it does. Ctrl-C cancels it."""
+        future = self.portal.start_task_soon(work, self.runtime)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run a reading transaction on the store."""

@@ -36,7 +36,12 @@ class Summary(Struct, frozen=True, kw_only=True):
 @home_option
 @json_option
 @click.option("--manifest", "as_manifest", is_flag=True, help="Every part with its revision, hash, size and source.")
-@click.option("--verify", "verifying", is_flag=True, help="Compile afresh and compare; exit code 1 on differences.")
+@click.option(
+    "--verify",
+    "verifying",
+    is_flag=True,
+    help="Compile afresh and compare; exit code 1 on a difference that no change explains.",
+)
 def show(agent: str, home: Path | None, as_json: bool, as_manifest: bool, verifying: bool) -> None:
     """Show AGENT (id or name): model, blocks, tools and window."""
     with opened(home) as door:
@@ -113,9 +118,11 @@ def _write_manifest(found: Manifest) -> None:
 
 
 def _write_verification(found: Verification) -> None:
-    if found.ok:
+    if not found.differences:
         click.echo("Verified: a fresh compile gives, byte for byte, what is stored.")
     for difference in found.differences:
-        click.echo(printable(f"{difference.part}: {difference.what}"))
+        click.echo(printable(f"{'stale' if difference.stale else 'wrong'}: {difference.part}: {difference.what}"))
         if difference.diff:
             click.echo(printable(difference.diff))
+    if found.ok and found.differences:
+        click.echo("Verified: what is stored is in order, and the next run compiles what is stale.")

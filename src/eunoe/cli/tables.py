@@ -15,7 +15,10 @@ _WIDE: Final = 1_000
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None) -> None:
-    """Write a table to stdout. A column whose name starts with ``>`` is aligned to the right."""
+    """Write a table to stdout. A column whose name starts with ``>`` is aligned to the right.
+
+    Ids are kept on one line, so that they can be copied.
+    """
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -23,7 +26,8 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[str]], title: st
 
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for name in columns:
-        table.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left", overflow="fold")
+        justify = "right" if name.startswith(">") else "left"
+        table.add_column(name.removeprefix(">"), justify=justify, overflow="fold", no_wrap=name == "id")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     colour = wants_colour(sys.stdout, os.environ)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final, TextIO
 
 import click
@@ -22,6 +23,11 @@ def one_line(text: str, width: int) -> str:
     """Return printable text on one line of at most ``width`` characters."""
     line = " ".join(printable(text).split())
     return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def moment(time: datetime | None) -> str:
+    """Return a time to the minute, as the clock of this machine shows it."""
+    return "never" if time is None else f"{time.astimezone():%Y-%m-%d %H:%M}"
 
 
 def wants_colour(stream: TextIO, environment: Mapping[str, str]) -> bool:
