@@ -8,7 +8,7 @@ from letta_client import Letta
 
 EDIT = 'TOOL:memory_replace {"label":"human","old_string":"maps","new_string":"tea"}'
 PERSONA_EDIT = 'TOOL:memory_replace {"label":"persona","old_string":"careful","new_string":"bold"}'
-CLOCK: dict[str, Any] = {
+CLOCK: Any = {
     "name": "get_time",
     "description": "Tell the time.",
     "parameters": {"type": "object", "properties": {"zone": {"type": "string"}}},

@@ -77,7 +77,8 @@ def test_of_two_calls_that_wait_one_is_approved_and_one_denied_in_any_order(clie
     (asked,) = say(client, agent_id, f"{EDIT}\n{PERSONA_EDIT}")
     first, second = (call.tool_call_id for call in asked.tool_calls)
     reply = decide((second, False), (first, True), reason="stay careful")
-    returned, said = client.agents.messages.create(agent_id, messages=reply).messages
+    answer: Any = client.agents.messages.create(agent_id, messages=reply)
+    returned, said = answer.messages
     assert [(one.tool_call_id, one.status) for one in returned.tool_returns] == [(first, "success"), (second, "error")]
     denied = returned.tool_returns[1].tool_return
     assert denied == "Error: request to call tool denied. User reason: stay careful"
@@ -94,7 +95,7 @@ def test_a_call_that_needs_no_answer_waits_with_the_one_that_does(client: Letta)
     assert asked.message_type == "approval_request_message"
     assert [call.name for call in asked.tool_calls] == ["memory_replace"]
     assert "I wait." not in client.agents.blocks.retrieve("persona", agent_id=agent_id).value
-    answer = client.agents.messages.create(agent_id, messages=decide((asked.tool_call.tool_call_id, True)))
+    answer: Any = client.agents.messages.create(agent_id, messages=decide((asked.tool_call.tool_call_id, True)))
     assert [one.status for one in answer.messages[0].tool_returns] == ["success", "success"]
     assert "I wait." in client.agents.blocks.retrieve("persona", agent_id=agent_id).value
 
@@ -177,3 +178,16 @@ def test_a_run_that_asked_may_be_cancelled_by_its_id_and_one_that_is_over_may_no
     (asked,) = say(client, agent_id, EDIT)
     outcome: Any = client.agents.messages.cancel(agent_id, run_ids=[done.run_id, asked.run_id])
     assert outcome == {done.run_id: "failed", asked.run_id: "cancelled"}
+
+
+def test_cancelling_a_conversation_withdraws_its_question_and_no_other(client: Letta):
+    agent_id = new_agent(client, gated=True)
+    (elsewhere,) = say(client, agent_id, EDIT)
+    conversation = client.conversations.create(agent_id=agent_id)
+    with client.conversations.messages.create(conversation.id, messages=[{"role": "user", "content": EDIT}]) as events:
+        asked: Any = next(event for event in events if event.message_type == "approval_request_message")
+    outcome: Any = client.conversations.cancel(conversation.id)
+    assert outcome == {asked.run_id: "cancelled"}
+    pending = client.agents.retrieve(agent_id, include=["agent.pending_approval"]).pending_approval
+    assert pending is not None
+    assert pending.id == elsewhere.id

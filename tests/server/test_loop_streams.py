@@ -297,3 +297,29 @@ def test_a_run_that_goes_on_is_not_deleted(held: Held):
     assert refused.status_code == 409
     assert "Cancel it, then delete it" in refused.json()["detail"]
     assert held.http.get(f"/v1/runs/{run_id}").json()["status"] == "running"
+
+
+def test_a_stream_is_taken_up_as_it_was_asked_for(client: Letta, http: httpx2.Client):
+    agent_id = new_agent(client)
+    wanted = {"include_return_message_types": ["assistant_message"], "stream_tokens": False}
+    told = frames(begin(http, agent_id, f"{EDIT}\nTHEN:\nSAY:one two", **wanted))
+    assert [(body["message_type"], body["seq_id"]) for body in told] == [
+        ("assistant_message", 1),
+        ("stop_reason", 2),
+        ("usage_statistics", 3),
+    ]
+    assert undated(resume(http, run_of(told))) == undated(told)
+
+
+def test_runs_are_found_by_what_they_are(client: Letta, http: httpx2.Client):
+    first, second = new_agent(client), new_agent(client, gated=True)
+    begin(http, first, "SAY:x")
+    post(http, f"/v1/agents/{second}/messages", {"input": "SAY:x"})
+    post(http, f"/v1/agents/{second}/messages", {"input": EDIT})
+    done, asked = (run.id for run in client.runs.list(agent_id=second, order="asc"))
+    assert [run.id for run in client.runs.list(agent_id=second, ascending=True)] == [done, asked]
+    assert [run.id for run in client.runs.list(agent_id=second, stop_reason="requires_approval")] == [asked]
+    both = list(client.runs.list(agent_ids=[first, second]))
+    assert [run.agent_id for run in both] == [second, second, first]
+    assert [run.agent_id for run in client.runs.list(agent_ids=[first, second], background=True)] == [first]
+    assert list(client.runs.list(agent_id=first, active=True)) == []

@@ -196,3 +196,9 @@ def test_A03_a_messages_date_is_the_same_instant_with_an_offset(offset: int):
     here = datetime(2026, 3, 4, 12, 0, 0, 5, tzinfo=UTC).astimezone(zone)
     (body,) = bodies(message("user", TextPart(text="x"), created_at=here))
     assert body["date"] == "2026-03-04T12:00:00+00:00"
+
+
+def test_what_the_runtime_told_the_model_is_not_listed_as_a_users_message():
+    nudge = message("user", TextPart(text="Call the tool first."), meta={"nudge": ["look_up"]})
+    assert bodies(nudge) == []
+    assert [body["content"] for body in bodies(message("user", TextPart(text="Hello.")))] == ["Hello."]

@@ -20,6 +20,7 @@ class RunQuery(Page, frozen=True, kw_only=True):
 
     limit: int | None = 100
     agent_id: str | None = None
+    agent_ids: tuple[str, ...] | None = None
     statuses: tuple[str, ...] | None = None
     background: bool | None = None
     stop_reason: str | None = None
@@ -76,6 +77,7 @@ def page(tx: Transaction, query: RunQuery) -> list[Run]:
     """Return a page of runs by creation time. Raises ``NotFound`` for an unknown cursor."""
     where = Where()
     where.equals("runs.agent_id", query.agent_id)
+    where.one_of("runs.agent_id", query.agent_ids)
     where.one_of("runs.status", query.statuses)
     where.equals("runs.background", None if query.background is None else int(query.background))
     where.equals("runs.stop_reason", query.stop_reason)

@@ -7,7 +7,6 @@ from eunoe.runtime.replay import step_request
 from eunoe.server.routes.messages import shown_to_caller
 from eunoe.server.routing import Call, Route, route
 from eunoe.server.wire import runs as wire
-from eunoe.server.wire.errors import Unprocessable
 from eunoe.server.wire.messages import roles_of
 from eunoe.server.wire.queries import NoQuery, PageQuery, RunMessagesQuery, RunsQuery, StepsQuery
 from eunoe.server.wire.requests import Nothing
@@ -23,15 +22,14 @@ from eunoe.store.steps import StepQuery
 async def list_runs(call: Call[RunsQuery, Nothing]) -> object:
     """Return a page of runs."""
     asked = call.query
-    named = list(asked.agent_ids or ())
-    if asked.agent_id is None and len(named) > 1:
-        raise Unprocessable("agent_ids: give one agent, or ask once for each")
+    order = asked.order if asked.ascending is None else "asc" if asked.ascending else "desc"
     query = RunQuery(
         before=asked.before,
         after=asked.after,
         limit=asked.limit,
-        order=asked.order,
-        agent_id=asked.agent_id or (named[0] if named else None),
+        order=order,
+        agent_id=asked.agent_id,
+        agent_ids=None if asked.agent_ids is None else tuple(asked.agent_ids),
         statuses=None if asked.statuses is None else tuple(asked.statuses),
         background=asked.background,
         stop_reason=asked.stop_reason,

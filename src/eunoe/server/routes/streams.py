@@ -56,15 +56,20 @@ def _run_meant(tx: Transaction, conversation: Conversation, body: ResumeBody) ->
 
 async def _resume(call: Call[NoQuery, ResumeBody], run_id: str) -> Response:
     after = call.body.starting_after
+    live = call.runtime.handle(run_id)
 
     def read(tx: Transaction) -> tuple[Run, Agent]:
         run = runs.get(tx, run_id)
-        _check(tx, run, after)
+        if not run.background and after > 0:
+            raise _unnumbered(run)
+        # A run that goes on here may have stored its end before its events; nothing of it has expired.
+        if run.background and live is None and run.status not in UNFINISHED and run_events.last_seq(tx, run_id) == 0:
+            raise _expired(run)
         return run, agents.get(tx, run.agent_id)
 
     run, agent = await call.runtime.db.read(read)
     return EventStream(
-        await watch(call.runtime, run.id),
+        live or await watch(call.runtime, run.id),
         narrator_of(run, agent.agent_type, after=after),
         pings=call.body.include_pings is not False,
         ping_seconds=call.limits.ping_seconds,
@@ -72,19 +77,18 @@ async def _resume(call: Call[NoQuery, ResumeBody], run_id: str) -> Response:
     )
 
 
-def _check(tx: Transaction, run: Run, after: int) -> None:
-    """Raise ``InvalidInput`` for a run without numbers, and ``Expired`` for one whose events are not kept any more."""
-    if not run.background:
-        if after > 0:
-            raise InvalidInput(
-                f"Run {run.id} was not started with background=true, so what it told has no numbers to go on from. "
-                "Leave out starting_after to be told all of it."
-            )
-    elif run.status not in UNFINISHED and run_events.last_seq(tx, run.id) == 0:
-        raise Expired(
-            f"The events of run {run.id} are not kept any more. Its messages are at /v1/runs/{run.id}/messages.",
-            run_id=run.id,
-        )
+def _unnumbered(run: Run) -> InvalidInput:
+    return InvalidInput(
+        f"Run {run.id} was not started with background=true, so what it told has no numbers to go on from. Leave out "
+        "starting_after to be told all of it."
+    )
+
+
+def _expired(run: Run) -> Expired:
+    return Expired(
+        f"The events of run {run.id} are not kept any more. Its messages are at /v1/runs/{run.id}/messages.",
+        run_id=run.id,
+    )
 
 
 _TOLD: Final = "Server-sent events, numbered by seq_id where the run was started with background=true."

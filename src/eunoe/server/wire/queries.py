@@ -151,6 +151,8 @@ class RunsQuery(PageQuery, kw_only=True):
     stop_reason: str | None = None
     conversation_id: str | None = None
     active: bool = False
+    ascending: bool | None = None
+    """Deprecated: ``order``."""
 
 
 class StepsQuery(PageQuery, kw_only=True):
