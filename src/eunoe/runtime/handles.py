@@ -16,7 +16,8 @@ class RunHandle:
         self._cancel = cancel
         self._log: list[Event] = []
         self._ended: RunEnded | None = None
-        self._grown = anyio.Event()
+        # Made by the first watcher that waits: most events of a quick answer come while nobody does.
+        self._grown: anyio.Event | None = None
         self._over = anyio.Event()
 
     @property
@@ -30,8 +31,9 @@ class RunHandle:
         if isinstance(event, RunEnded):
             self._ended = event
             self._over.set()
-        grown, self._grown = self._grown, anyio.Event()
-        grown.set()
+        if self._grown is not None:
+            self._grown.set()
+            self._grown = None
 
     async def events(self, after: int = 0) -> AsyncIterator[Event]:
         """Tell the events from number ``after`` on (0 is the first), then those to come, to the ``RunEnded``."""
@@ -42,6 +44,8 @@ class RunHandle:
                 index += 1
             if self._ended is not None:
                 return
+            if self._grown is None:
+                self._grown = anyio.Event()
             await self._grown.wait()
 
     async def wait(self) -> RunEnded:

@@ -7,6 +7,7 @@ numbers themselves, and everything else JSON text.
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -57,8 +58,9 @@ class Shape(Generic[S]):
         codecs = [_codec(hints[name]) for name in fields]
         self._kind = kind
         self._fields = fields
-        self._writers = [writer for writer, _ in codecs]
-        self._readers = [reader for _, reader in codecs]
+        self._get = attrgetter(*fields)
+        self._written = [(index, write) for index, (write, _) in enumerate(codecs) if write is not None]
+        self._readers = [(name, read) for name, (_, read) in zip(fields, codecs, strict=True) if read is not None]
         self.table: Final = table
         self.names: Final = tuple((renamed or {}).get(name, name) for name in fields)
         self.width: Final = len(fields)
@@ -71,10 +73,10 @@ class Shape(Generic[S]):
 
     def values(self, thing: S) -> list[Any]:
         """Return the parameters for ``insert``."""
-        return [
-            write(getattr(thing, name)) if write is not None else getattr(thing, name)
-            for name, write in zip(self._fields, self._writers, strict=True)
-        ]
+        values = list(self._get(thing))
+        for index, write in self._written:
+            values[index] = write(values[index])
+        return values
 
     def new_values(self, thing: S) -> list[Any]:
         """Return the parameters for ``update``; its condition is about the id."""
@@ -84,14 +86,12 @@ class Shape(Generic[S]):
 
     def read(self, row: Row, **apart: Any) -> S:
         """Return the object of a row that begins with ``columns``. Raises ``StoreError`` for a garbled one."""
+        found = dict(zip(self._fields, row, strict=False))
         try:
-            return self._kind(
-                **{
-                    name: read(value) if read is not None and value is not None else value
-                    for name, read, value in zip(self._fields, self._readers, row, strict=False)
-                },
-                **apart,
-            )
+            for name, read in self._readers:
+                if found[name] is not None:
+                    found[name] = read(found[name])
+            return self._kind(**found, **apart)
         except (msgspec.DecodeError, TypeError, OverflowError) as error:
             raise StoreError(
                 f"A row of the table {self.table} is damaged and cannot be read (it begins with {row[0]!r}; {error}). "
