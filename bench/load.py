@@ -29,7 +29,7 @@ FLAT_TIMES: Final = 1.15
 """How much the resident memory may grow after the first quarter of the turns, in which caches fill."""
 BUSY_WAIT: Final = "600"
 BODY: Final = msgspec.json.encode(
-    {"messages": [{"role": "user", "content": "Which map should I look at today?"}], "wait_if_busy": True}
+    {"messages": [{"role": "user", "content": "Which map should I look at today?"}], "on_busy": "wait"}
 )
 
 
