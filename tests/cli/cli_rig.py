@@ -19,10 +19,16 @@ from eunoe.cli.group import root
 from eunoe.runtime.agents import create_agent
 from eunoe.runtime.runtime import Runtime, open_runtime
 from eunoe.runtime.settings import Settings
+from eunoe.runtime.turn import TurnRequest
 from eunoe.state.agents import AgentSpec
+from eunoe.state.messages import NewMessage, TextPart
 from eunoe.state.rules import ApprovalRule
+from eunoe.state.tools import ToolSchema
 
 T = TypeVar("T")
+
+LAMP = ToolSchema(name="lamp", description="Light.", parameters={"type": "object", "properties": {}})
+"""A tool that only another program can run."""
 
 PATIENCE = 30.0
 """Seconds after which a terminal that does not say what is expected fails the test."""
@@ -89,11 +95,11 @@ class Cli:
             check=False,
         )
 
-    def beside(self, work: Callable[[Runtime], Awaitable[T]]) -> T:
+    def beside(self, work: Callable[[Runtime], Awaitable[T]], env: Mapping[str, str] | None = None) -> T:
         """Do what another program would do with the store."""
 
         async def opened() -> T:
-            async with open_runtime(Settings(home=self.store, environment={})) as runtime:
+            async with open_runtime(Settings(home=self.store, environment=env or {})) as runtime:
                 return await work(runtime)
 
         return asyncio.run(opened())
@@ -104,6 +110,17 @@ class Cli:
         blocks = starting_blocks(None, None)
         spec = AgentSpec(name="Ada", model="scripted/demo", memory_blocks=blocks, tool_rules=rules)
         return self.beside(lambda runtime: create_agent(runtime, spec)).agent.id
+
+    def ask_beside(self, agent_id: str, text: str, *client_tools: ToolSchema) -> None:
+        """Leave a question open, as another program would."""
+
+        async def ask(runtime: Runtime) -> None:
+            message = NewMessage(role="user", parts=(TextPart(text=text),))
+            request = TurnRequest(agent_id=agent_id, messages=(message,), client_tools=client_tools)
+            ended = await (await runtime.start(request)).wait()
+            assert ended.stop_reason == "requires_approval"
+
+        self.beside(ask)
 
     def terminal(self, *arguments: str, env: Mapping[str, str] | None = None) -> "Terminal":
         """Run as a process in a terminal."""

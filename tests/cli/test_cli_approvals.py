@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from cli_rig import Cli
+from cli_rig import LAMP, Cli
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -98,6 +98,43 @@ def test_a_message_typed_at_an_open_question_goes_after_its_answer(cli: Cli) -> 
         terminal.expect("> ")
         terminal.type("/exit\n")
         assert terminal.leave() == 0
+
+
+@pytest.mark.slow
+def test_a_call_of_another_program_can_only_be_closed(cli: Cli) -> None:
+    agent_id = cli.asker()
+    cli.ask_beside(agent_id, "TOOL:lamp {}\nTHEN:\nSAY:Dark, then.", LAMP)
+    with cli.terminal("chat", "Ada") as terminal:
+        terminal.expect("The agent asks to call lamp:")
+        terminal.expect("Only the program that brought this tool can run it.")
+        terminal.type("n\n")
+        terminal.expect("The question stays open.")
+        terminal.expect("> ")
+        terminal.type("/exit\n")
+        assert terminal.leave() == 0
+    with cli.terminal("chat", "Ada") as terminal:
+        terminal.expect("Close the call as failed? y or n: ")
+        terminal.type("y\n")
+        terminal.expect("lamp is a tool of a client, and that client is not here.")
+        terminal.expect("Dark, then.")
+        terminal.expect("> ")
+        terminal.type("/exit\n")
+        assert terminal.leave() == 0
+
+
+@pytest.mark.slow
+def test_one_message_at_a_terminal_waits_for_its_question(cli: Cli) -> None:
+    cli.asker("memory_insert")
+    with cli.terminal("chat", "Ada", "-m", INSERT.replace("\\\n", "\n")) as terminal:
+        terminal.expect(PROMPT)
+        terminal.type("\x04")
+        terminal.expect("The question stays open.")
+        assert terminal.leave() == 0
+    with cli.terminal("chat", "Ada", "-m", "SAY:Hello.") as terminal:
+        terminal.expect(PROMPT)
+        terminal.type("\x04")
+        terminal.expect("Error: The message was not sent: a question waits for an answer.")
+        assert terminal.leave() == 2
 
 
 @pytest.mark.parametrize(

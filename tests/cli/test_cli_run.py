@@ -6,12 +6,8 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from cli_rig import Cli
+from cli_rig import LAMP, Cli
 
-from eunoe.runtime.runtime import Runtime
-from eunoe.runtime.turn import TurnRequest
-from eunoe.state.messages import NewMessage, TextPart
-from eunoe.state.tools import ToolSchema
 from model_servers.control import ModelServer
 
 INSERT = 'TOOL:memory_insert {"label": "human", "new_string": "Likes tea"}\nTHEN:\nSAY:Noted or not.'
@@ -37,18 +33,6 @@ def open_questions(cli: Cli) -> int:
         return connection.execute("SELECT COUNT(*) FROM approvals WHERE answered_at IS NULL").fetchone()[0]
 
 
-def ask_first(cli: Cli, agent_id: str, text: str, *client_tools: ToolSchema) -> None:
-    """Leave a question open, as another program would."""
-
-    async def ask(runtime: Runtime) -> None:
-        message = NewMessage(role="user", parts=(TextPart(text=text),))
-        request = TurnRequest(agent_id=agent_id, messages=(message,), client_tools=client_tools)
-        ended = await (await runtime.start(request)).wait()
-        assert ended.stop_reason == "requires_approval"
-
-    cli.beside(ask)
-
-
 def test_the_answer_and_nothing_else_is_written(cli: Cli) -> None:
     result = cli.run(
         "run", "-p", "SAY:Looking.\nTOOL:conversation_search {}\nTHEN:\nSAY:Found.", "--model", "scripted/demo"
@@ -60,7 +44,7 @@ def test_the_message_comes_from_the_input_too(cli: Cli) -> None:
     assert cli.done("run", "-p", "-", "--model", "scripted/demo", text="SAY:From\nSAY:afar.\n") == "From\nafar.\n"
 
 
-def test_l10_a_call_that_nobody_can_approve_is_denied_with_a_reason_and_the_agent_goes_on(cli: Cli) -> None:
+def test_L10_a_call_that_nobody_can_approve_is_denied_with_a_reason_and_the_agent_goes_on(cli: Cli) -> None:
     cli.asker("memory_insert")
     result = cli.run("run", "Ada", "-p", INSERT)
     assert (result.exit_code, result.stdout) == (0, "Noted or not.\n")
@@ -83,7 +67,7 @@ def test_a_tool_that_is_named_is_approved(cli: Cli) -> None:
     assert cli.done("blocks", "show", "Ada", "human") == "Likes tea\n"
 
 
-def test_l22_deny_wins_and_a_denial_is_a_tool_result(cli: Cli) -> None:
+def test_L22_deny_wins_and_a_denial_is_a_tool_result(cli: Cli) -> None:
     cli.asker("memory_insert")
     outcome = told(cli, "Ada", "-p", INSERT, "--approve-all", "--approve", "memory_insert", "--deny", "memory_insert")
     assert returns(outcome) == [
@@ -106,9 +90,9 @@ def test_a_tool_that_the_agent_does_not_have_is_refused_before_anything_is_sent(
     assert statuses(cli) == []
 
 
-def test_l10_a_question_from_before_is_denied_and_the_message_is_answered(cli: Cli) -> None:
+def test_L10_a_question_from_before_is_denied_and_the_message_is_answered(cli: Cli) -> None:
     agent_id = cli.asker("memory_insert")
-    ask_first(cli, agent_id, INSERT)
+    cli.ask_beside(agent_id, INSERT)
     outcome = told(cli, "Ada", "-p", "SAY:Good morning.", "--approve-all")
     assert outcome["answer"] == "Good morning."
     assert returns(outcome)[0][1].endswith("unattended: nobody can approve")
@@ -116,10 +100,20 @@ def test_l10_a_question_from_before_is_denied_and_the_message_is_answered(cli: C
     assert cli.done("blocks", "show", "Ada", "human") == "\n"
 
 
+def test_a_question_whose_time_is_over_is_closed_as_such(cli: Cli) -> None:
+    agent_id = cli.asker("memory_insert")
+    cli.ask_beside(agent_id, INSERT)
+    with closing(sqlite3.connect(cli.store / "eunoe.db")) as connection, connection:
+        connection.execute("UPDATE approvals SET expires_at = asked_at")
+    outcome = told(cli, "Ada", "-p", "SAY:Good morning.")
+    assert (outcome["answer"], outcome["denied"]) == ("Good morning.", [])
+    with closing(sqlite3.connect(cli.store / "eunoe.db")) as connection:
+        assert connection.execute("SELECT answered_by FROM approvals").fetchall() == [("timeout",)]
+
+
 def test_a_call_of_a_client_that_is_not_here_gets_an_error_return(cli: Cli) -> None:
     agent_id = cli.asker()
-    lamp = ToolSchema(name="lamp", description="Light.", parameters={"type": "object", "properties": {}})
-    ask_first(cli, agent_id, "TOOL:lamp {}", lamp)
+    cli.ask_beside(agent_id, "TOOL:lamp {}", LAMP)
     outcome = told(cli, "Ada", "-p", "SAY:Good morning.", "--approve-all")
     assert returns(outcome) == [
         ("error", "Error: lamp is a tool of a client, and that client is not here. The call was not made.")

@@ -6,8 +6,9 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from cli_rig import Cli
+from cli_rig import Cli, until
 
+from eunoe.runtime.conversations import ConversationSpec, create_conversation
 from model_servers.control import ModelServer
 
 DEMO = {"EUNOE_MODEL": "scripted/demo"}
@@ -48,6 +49,20 @@ def test_a_conversation_of_another_agent_is_not_talked_in(cli: Cli, command: tup
     result = cli.run(command[0], "Other", "--conversation", theirs, *command[1:])
     assert result.exit_code == 2
     assert f"has no conversation {theirs}; it is one of agent agent-" in result.stderr
+
+
+def test_a_conversation_is_answered_by_its_own_model_unless_another_is_named(
+    cli: Cli, openai_server: ModelServer
+) -> None:
+    openai_server.models.append({"id": "gpt-4o"})
+    env = {**DEMO, "OPENAI_BASE_URL": openai_server.base_url}
+    cli.done("chat", "-m", "SAY:one", env=env)
+    spec = ConversationSpec(agent_id=str(conversations(cli)[0]["agent_id"]), model="openai/gpt-4o")
+    own = cli.beside(lambda runtime: create_conversation(runtime, spec), env).id
+    cli.done("chat", "--conversation", own, "--model", "scripted/demo", "-m", "SAY:two", env=env)
+    assert openai_server.requests == []
+    cli.done("chat", "--conversation", own, "-m", "SAY:three", env=env)
+    assert [request["model"] for request in openai_server.requests] == ["gpt-4o"]
 
 
 def test_runs_are_listed_and_one_that_is_over_stays_as_it_is(cli: Cli) -> None:
@@ -121,3 +136,25 @@ def test_nothing_to_compact_is_told_and_the_talk_goes_on(cli: Cli) -> None:
         terminal.expect("> ")
         terminal.type("/exit\n")
         assert terminal.leave() == 0
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_a_compaction_and_the_talk_goes_on(cli: Cli, openai_server: ModelServer) -> None:
+    openai_server.models.append({"id": "gpt-4o"})
+    env = {"OPENAI_BASE_URL": openai_server.base_url, "EUNOE_MODEL": "openai/gpt-4o"}
+    cli.done("chat", text="SAY:one\nSAY:two\nSAY:three\n", env=env)
+    with cli.terminal("chat", env=env) as terminal:
+        terminal.expect("> ")
+        openai_server.behave(hang=True)
+        asked = len(openai_server.requests)
+        terminal.type("/compact\n")
+        until(lambda: len(openai_server.requests) > asked)
+        terminal.type("\x03")
+        terminal.expect("Press Ctrl-C again to leave.")
+        terminal.expect("> ")
+        terminal.type("SAY:still here\n")
+        terminal.expect("\nstill here")
+        terminal.expect("> ")
+        terminal.type("/exit\n")
+        assert terminal.leave() == 0
+    assert [one["messages"] for one in conversations(cli)] == [8]

@@ -12,18 +12,16 @@ import click
 from eunoe.cli.asking import ask_person
 from eunoe.cli.chat_commands import Place, obey
 from eunoe.cli.errors import BAD_INPUT, Failure
-from eunoe.cli.finding import find_conversation
 from eunoe.cli.lines import ask, is_terminal, messages_in, use_line_editing
 from eunoe.cli.opening import Door, home_option, opened
 from eunoe.cli.questions import DENY_ALL, Question, open_question
 from eunoe.cli.render import Renderer, exit_code_of, failure_sentence
-from eunoe.cli.talk import answering, request_for, take_turns
+from eunoe.cli.talk import answering, request_for, request_to, take_turns
 from eunoe.cli.terminal import Style, printable, wants_colour
 from eunoe.cli.unattended import take_unattended
-from eunoe.cli.whom import choose_agent
+from eunoe.cli.whom import Whom, choose_whom
 from eunoe.runtime.runtime import utc_now
 from eunoe.runtime.turn import TurnRequest
-from eunoe.state.agents import Agent
 from eunoe.state.approvals import Answer
 from eunoe.state.errors import EunoeError
 from eunoe.state.events import RunEnded
@@ -56,10 +54,7 @@ def chat(
     turn that fails ends the program with an exit code that is not 0.
     """
     with opened(home) as door:
-        whom = choose_agent(door, agent, model, new=new)
-        if conversation is not None:
-            door.read(lambda tx: find_conversation(tx, whom.id, conversation))
-        sitting = Sitting(door, whom, model if model != whom.model else None, conversation)
+        sitting = Sitting(door, choose_whom(door, agent, model, conversation, new=new))
         if message is not None:
             sitting.send_all([message])
         elif is_terminal():
@@ -71,11 +66,9 @@ def chat(
 class Sitting:
     """A person, or a program, and an agent: messages in, turns shown on stdout, failures told on stderr."""
 
-    def __init__(self, door: Door, agent: Agent, model: str | None, conversation_id: str | None) -> None:
+    def __init__(self, door: Door, whom: Whom) -> None:
         self._door: Final = door
-        self._agent: Final = agent
-        self._model: Final = model
-        self._conversation_id: Final = conversation_id
+        self._whom: Final = whom
         self._style: Final = Style(colour=wants_colour(sys.stdout, os.environ))
         self._renderer: Final = Renderer(sys.stdout, self._style)
 
@@ -95,8 +88,9 @@ class Sitting:
     def converse(self) -> None:
         """Ask for messages until the person leaves. A failed turn is told, and the talk goes on."""
         use_line_editing()
-        model = self._model or self._agent.model
-        self._notice(f"Talking with {printable(self._agent.name)} ({model}). /help shows what you can do.")
+        self._notice(
+            f"Talking with {printable(self._whom.agent.name)} ({self._whom.model}). /help shows what you can do."
+        )
         self._telling(self._settle)
         asked_to_leave = False
         while True:
@@ -119,7 +113,7 @@ class Sitting:
 
     def _answer(self, text: str) -> None:
         if _COMMAND.fullmatch(text):
-            place = Place(self._door, self._agent.id, self._conversation_id, self._model, self._style)
+            place = Place(self._door, self._whom, self._style)
             self._telling(lambda: obey(text, place))
         else:
             self._telling(lambda: self._send(text))
@@ -136,14 +130,14 @@ class Sitting:
 
     def _send(self, text: str) -> RunEnded | None:
         """Send a message, after the answer to a question that waits; ``None`` when that question stays open."""
-        request = request_for(self._agent.id, text, self._model, self._conversation_id)
+        request = request_for(self._whom, text)
         if not is_terminal():
             return take_unattended(self._door, request, self._renderer.show, DENY_ALL).ended
         return self._after_question(request)
 
     def _settle(self) -> RunEnded | None:
         """Ask the question that waits, if one does, and go on from the answer."""
-        return self._after_question(TurnRequest(agent_id=self._agent.id, conversation_id=self._conversation_id))
+        return self._after_question(request_to(self._whom))
 
     def _after_question(self, request: TurnRequest) -> RunEnded | None:
         waiting = self._door.read(lambda tx: open_question(tx, request.agent_id, request.conversation_id, utc_now()))

@@ -9,20 +9,16 @@ from eunoe.cli.conversations import write_conversations
 from eunoe.cli.finding import find_conversation
 from eunoe.cli.opening import Door
 from eunoe.cli.terminal import Style, printable
+from eunoe.cli.whom import Whom
 from eunoe.runtime.compaction_call import compact_conversation
 from eunoe.store import agents, blocks
 
 
 class Place(NamedTuple):
-    """Where a command is given: the agent, the conversation (``None``: the default one), and how to write.
-
-    ``model`` is that of this chat where it is not the agent's own.
-    """
+    """Where a command is given, and how to write."""
 
     door: Door
-    agent_id: str
-    conversation_id: str | None
-    model: str | None
+    whom: Whom
     style: Style
 
 
@@ -44,19 +40,21 @@ def _help(place: Place) -> None:
 
 
 def _blocks(place: Place) -> None:
-    for block in place.door.read(lambda tx: blocks.of_agent(tx, place.agent_id)):
+    for block in place.door.read(lambda tx: blocks.of_agent(tx, place.whom.agent.id)):
         heading = f"{printable(block.label)} ({len(block.value)} of {block.limit} characters)"
         click.echo(f"{place.style.bold(heading)}\n{printable(block.value) or '(empty)'}\n")
 
 
 def _agent(place: Place) -> None:
-    agent = place.door.read(lambda tx: agents.get(tx, place.agent_id))
-    click.echo(f"{printable(agent.name)}\n{agent.id}\nmodel {place.model or agent.model}")
+    agent = place.door.read(lambda tx: agents.get(tx, place.whom.agent.id))
+    click.echo(f"{printable(agent.name)}\n{agent.id}\nmodel {place.whom.model}")
 
 
 def _compact(place: Place) -> None:
     click.echo(place.style.dim("Compacting …"))
-    done = place.door.call(lambda runtime: compact_conversation(runtime, place.agent_id, place.conversation_id))
+    done = place.door.call(
+        lambda runtime: compact_conversation(runtime, place.whom.agent.id, place.whom.conversation_id)
+    )
     click.echo(
         f"{done.num_messages_before} messages became {done.num_messages_after}; all of them stay in the store.\n"
         f"{place.style.dim(printable(done.summary))}"
@@ -66,8 +64,8 @@ def _compact(place: Place) -> None:
 
 
 def _conversations(place: Place) -> None:
-    here = place.door.read(lambda tx: find_conversation(tx, place.agent_id, place.conversation_id)).id
-    write_conversations(place.door, place.agent_id, here=here)
+    here = place.door.read(lambda tx: find_conversation(tx, place.whom.agent.id, place.whom.conversation_id)).id
+    write_conversations(place.door, place.whom.agent.id, here=here)
 
 
 class _Entry(NamedTuple):

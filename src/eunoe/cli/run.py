@@ -9,7 +9,6 @@ import click
 from msgspec import Struct
 
 from eunoe.cli.errors import OUT_OF_TIME
-from eunoe.cli.finding import find_conversation
 from eunoe.cli.lines import read_stdin
 from eunoe.cli.opening import home_option, json_option, opened
 from eunoe.cli.questions import UNATTENDED, Policy, check_names
@@ -18,8 +17,7 @@ from eunoe.cli.tables import write_json
 from eunoe.cli.talk import request_for
 from eunoe.cli.terminal import printable
 from eunoe.cli.unattended import Unattended, take_unattended
-from eunoe.cli.whom import choose_agent
-from eunoe.state.agents import Agent
+from eunoe.cli.whom import choose_whom
 from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
 from eunoe.state.messages import Message, ToolCallPart
 from eunoe.state.runs import RunError, Usage
@@ -87,17 +85,13 @@ def run(
     text = read_stdin("prompt") if prompt == "-" else prompt
     with opened(home) as door:
         until = None if timeout is None else time.monotonic() + timeout
-        whom = choose_agent(door, agent, model)
-        if conversation is not None:
-            door.read(lambda tx: find_conversation(tx, whom.id, conversation))
-        own = door.read(lambda tx: frozenset(tool.name for tool in tools.of_agent(tx, whom.id)))
-        check_names(policy, own)
-        request = request_for(whom.id, text, model if model != whom.model else None, conversation)
+        whom = choose_whom(door, agent, model, conversation)
+        check_names(policy, door.read(lambda tx: frozenset(tool.name for tool in tools.of_agent(tx, whom.agent.id))))
         record = Record()
-        done = take_unattended(door, request, record.note, policy, until)
+        done = take_unattended(door, request_for(whom, text), record.note, policy, until)
     timed_out = done.ended.stop_reason == "cancelled" and until is not None and time.monotonic() >= until
     if as_json:
-        write_json(record.outcome(whom, done, timed_out=timed_out))
+        write_json(record.outcome(whom.agent.id, done, timed_out=timed_out))
     else:
         _write(record, done)
     failure = f"The time limit of {timeout:g} seconds is over." if timed_out else failure_sentence(done.ended)
@@ -139,13 +133,13 @@ class Record:
         """What the last message that says something says to the user; empty when none does."""
         return next((said for message in reversed(self._messages) if (said := _said_in(message))), "")
 
-    def outcome(self, agent: Agent, done: Unattended, *, timed_out: bool) -> Outcome:
+    def outcome(self, agent_id: str, done: Unattended, *, timed_out: bool) -> Outcome:
         """Return everything in one object."""
         usage = Usage()
         for ended in self._ended:
             usage = usage.plus(ended.usage)
         return Outcome(
-            agent_id=agent.id,
+            agent_id=agent_id,
             conversation_id=self._started[-1].conversation_id,
             run_id=done.ended.run_id,
             run_ids=tuple(started.run_id for started in self._started),

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from eunoe.cli.opening import Door
 from eunoe.cli.questions import Question, open_question
+from eunoe.cli.whom import Whom
 from eunoe.memory.verdict import check_text
 from eunoe.runtime.approvals import Reply
 from eunoe.runtime.handles import RunHandle
@@ -28,14 +29,16 @@ Decide = Callable[[Question], tuple[Answer, ...] | None]
 """Who answers questions about tool calls; ``None`` leaves a question open."""
 
 
-def request_for(agent_id: str, text: str, model: str | None, conversation_id: str | None = None) -> TurnRequest:
-    """Return the turn that this text asks for; ``model`` answers instead of the agent's own.
+def request_to(whom: Whom) -> TurnRequest:
+    """Return a request to this agent that says nothing yet."""
+    return TurnRequest(agent_id=whom.agent.id, conversation_id=whom.conversation_id, override_model=whom.override)
 
-    Raises ``InvalidInput`` for text that cannot be stored.
-    """
+
+def request_for(whom: Whom, text: str) -> TurnRequest:
+    """Return the turn that this text asks for. Raises ``InvalidInput`` for text that cannot be stored."""
     check_text(text, "message")
     message = NewMessage(role="user", parts=(TextPart(text=text),))
-    return TurnRequest(agent_id=agent_id, messages=(message,), override_model=model, conversation_id=conversation_id)
+    return structs.replace(request_to(whom), messages=(message,))
 
 
 def answering(request: TurnRequest, answers: tuple[Answer, ...]) -> TurnRequest:
