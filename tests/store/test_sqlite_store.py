@@ -355,3 +355,31 @@ def test_a_key_that_is_none_is_refused_without_showing_it(tmp_path: Path, monkey
     monkeypatch.setenv(KEY_VARIABLE, "c2hvcnQ=")
     with pytest.raises(StoreError, match="has 5 bytes; it must have 32"):
         load_cipher(tmp_path / "eunoe.db")
+
+
+async def test_what_follows_a_commit_comes_after_it_once_and_not_after_a_rollback(database: SqliteDatabase) -> None:
+    seen: list[str] = []
+
+    def kept(tx: Transaction) -> None:
+        tx.after_commit(lambda: seen.append("kept"))
+        texts.put(tx, "kept")
+        assert seen == []
+
+    def lost(tx: Transaction) -> None:
+        tx.after_commit(lambda: seen.append("lost"))
+        raise Conflict("no")
+
+    await database.write(kept)
+    with pytest.raises(Conflict):
+        await database.write(lost)
+    await database.write(count_texts)
+    assert seen == ["kept"]
+
+
+async def test_a_failure_of_what_follows_a_commit_leaves_the_commit(database: SqliteDatabase) -> None:
+    def work(tx: Transaction) -> str:
+        tx.after_commit(lambda: (_ for _ in ()).throw(OSError("no disk")))
+        return texts.put(tx, "kept")
+
+    key = await database.write(work)
+    assert await database.read(lambda tx: texts.get(tx, key)) == "kept"

@@ -30,6 +30,7 @@ class SqliteTransaction:
         self._connection = connection
         self._writes = writes
         self._faults = faults
+        self._followers: list[Callable[[], None]] = []
 
     def execute(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Run one statement that changes rows, and return how many it changed."""
@@ -57,6 +58,23 @@ class SqliteTransaction:
         # A query that is not read to its end would keep its snapshot open.
         cursor.close()
         return found
+
+    def after_commit(self, follow: Callable[[], None]) -> None:
+        """Run ``follow`` once this transaction is committed; see ``Transaction``."""
+        self._require_writing()
+        self._followers.append(follow)
+
+    def begin(self) -> None:
+        """Forget what was to follow an earlier transaction. For the thread that runs transactions."""
+        self._followers.clear()
+
+    def follow(self) -> None:
+        """Do what was to follow the commit. For the thread that runs transactions."""
+        for follow in self._followers:
+            try:
+                follow()
+            except Exception:  # noqa: BLE001 -- the transaction is committed whatever becomes of this
+                _log.exception("What was to follow a transaction failed; it is made up for later.")
 
     def _require_writing(self) -> None:
         if not self._writes:
@@ -157,6 +175,7 @@ class _Lane:
     ) -> T:
         faults = self._settings.faults if self._writes else None
         try:
+            transaction.begin()
             connection.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
             result = work(transaction)
             if faults is not None:
@@ -173,6 +192,7 @@ class _Lane:
                 connection.execute("ROLLBACK")
         if faults is not None:
             faults.reached("commit")
+        transaction.follow()
         return result
 
 
