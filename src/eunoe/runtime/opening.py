@@ -10,7 +10,7 @@ from eunoe.prompt.skills import with_skills
 from eunoe.runtime.approvals import WENT_ON, denials, match_reply, nothing_pending
 from eunoe.runtime.context_anchor import last_context_tokens
 from eunoe.runtime.prompts import conversation_model, refresh_prompt
-from eunoe.runtime.recovery import close_approval, close_broken_calls, settle_lease
+from eunoe.runtime.recovery import close_approval, healed_window, settle_lease
 from eunoe.runtime.turn import MOST_STEPS, AlreadyStarted, Turn, TurnRequest
 from eunoe.state.agents import AgentState
 from eunoe.state.approvals import Answer, Approval
@@ -169,7 +169,7 @@ def open_turn(
     pending = _open_question(tx, request, conversation, run_id, now)
     if state.agent.message_buffer_autoclear and pending is None:
         conversation = _clear_window(tx, conversation, now)
-    close_broken_calls(tx, conversation, run_id=run_id, now=now)
+    window = healed_window(tx, conversation, run_id=run_id, now=now)
     prompt = refresh_prompt(tx, state, conversation, model, now)
     run = Run(
         id=run_id,
@@ -184,7 +184,8 @@ def open_turn(
     answers = _answered(tx, request, conversation, pending, run_id, now)
     fence = conversations.take_lease(tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None)
     given = [new_message(one, state.agent.id, conversation.id, run_id, now) for one in request.messages]
-    window = conversations.window(tx, conversation)
+    if answers:
+        window = conversations.window(tx, conversation)  # with the record of the answer
     stored = messages.append(tx, conversation.id, given, now) if given else ()
     conversation = conversations.get(tx, conversation.id)
     asked = next((one for one in window if pending and one.id == pending.message_id), None) if answers else None

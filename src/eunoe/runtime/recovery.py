@@ -12,6 +12,7 @@ from eunoe.state.approvals import Answer, Approval
 from eunoe.state.conversations import Conversation
 from eunoe.state.errors import ConversationBusy, NotFound
 from eunoe.state.events import RunEnded
+from eunoe.state.messages import Message
 from eunoe.state.runs import Run, RunError
 from eunoe.store import approvals, conversations, messages, run_events, runs, steps
 from eunoe.store.database import Transaction
@@ -52,7 +53,21 @@ def close_broken_calls(tx: Transaction, conversation: Conversation, *, run_id: s
     A call at the end of the window was cut off by a crash, and so was one that was approved (messages may have come
     with the answer); any other came with a broken history. Calls that wait for an answer are not broken.
     """
+    return _close_in(tx, conversation, conversations.window(tx, conversation), run_id, now)
+
+
+def healed_window(
+    tx: Transaction, conversation: Conversation, *, run_id: str | None, now: datetime
+) -> tuple[Message, ...]:
+    """Close the unanswered calls as ``close_broken_calls`` does, and return the window as it is then."""
     window = conversations.window(tx, conversation)
+    closed = _close_in(tx, conversation, window, run_id, now)
+    return conversations.window(tx, conversation) if closed else window
+
+
+def _close_in(
+    tx: Transaction, conversation: Conversation, window: Sequence[Message], run_id: str | None, now: datetime
+) -> int:
     end = next((message.id for message in reversed(window) if message.role != "approval"), None)
     answered = {message.meta.get("approval_request_id") for message in window if message.role == "approval"}
     waiting = approvals.open_of(tx, conversation.id)

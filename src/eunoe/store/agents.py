@@ -14,7 +14,7 @@ from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.presence import agent_not_found
 from eunoe.store.rows import Shape, marks, micros
 
-_AGENTS: Final = Shape(Agent, "agents", apart=("tags",))
+_AGENTS: Final = Shape(Agent, "agents", apart=("tags",), fixed=("created_at",))
 
 # An agent that never ran is listed as if it had run before all others: SQL gives no order to "no time".
 _SORT_KEYS: Final = {

@@ -14,7 +14,7 @@ from eunoe.store.paging import Order, Page, Where, page_rows, place_in
 from eunoe.store.presence import require_agent
 from eunoe.store.rows import Shape, marks
 
-_BLOCKS: Final = Shape(Block, "blocks", renamed={"limit": "char_limit"}, apart=("tags",))
+_BLOCKS: Final = Shape(Block, "blocks", renamed={"limit": "char_limit"}, apart=("tags",), fixed=("created_at",))
 _REVISIONS: Final = Shape(BlockRevision, "block_revisions", renamed={"limit": "char_limit"})
 
 

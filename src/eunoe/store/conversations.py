@@ -15,7 +15,7 @@ from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.presence import require_agent
 from eunoe.store.rows import Shape, marks, micros, to_json
 
-_CONVERSATIONS: Final = Shape(Conversation, "conversations")
+_CONVERSATIONS: Final = Shape(Conversation, "conversations", fixed=("agent_id", "is_default", "created_at"))
 
 # These are written by their own functions only, so that an update from an older reading cannot undo them.
 _KEPT_APART: Final = (

@@ -47,11 +47,19 @@ class Shape(Generic[S]):
     """The mapping between a state type and its table.
 
     ``renamed`` gives the column of a field whose name SQL reserves. Fields named in ``apart`` have no column here: who
-    reads gives them to ``read``.
+    reads gives them to ``read``. Fields named in ``fixed`` never change once they are stored, as the id does not:
+    ``update`` leaves them alone, since SQLite writes each index of a column that is set, and looks at every row that
+    refers to it, whether or not the value differs.
     """
 
     def __init__(
-        self, kind: type[S], table: str, *, renamed: Mapping[str, str] | None = None, apart: Collection[str] = ()
+        self,
+        kind: type[S],
+        table: str,
+        *,
+        renamed: Mapping[str, str] | None = None,
+        apart: Collection[str] = (),
+        fixed: Collection[str] = (),
     ) -> None:
         hints = get_type_hints(kind)
         fields = [name for name in kind.__struct_fields__ if name not in apart]
@@ -67,9 +75,10 @@ class Shape(Generic[S]):
         self.columns: Final = ", ".join(f"{table}.{name}" for name in self.names)
         self.select: Final = f"SELECT {self.columns} FROM {table}"
         self.insert: Final = f"INSERT INTO {table} ({', '.join(self.names)}) VALUES ({marks(fields)})"
-        # The id is not set again: SQLite would then look at every row that refers to it.
-        changing = [name for name in self.names if name != "id"]
-        self.update: Final = f"UPDATE {table} SET {', '.join(f'{name} = ?' for name in changing)} WHERE id = ?"
+        changing = [index for index, name in enumerate(fields) if name != "id" and name not in fixed]
+        self._updated = [*changing, *(index for index, name in enumerate(fields) if name == "id")]
+        assignments = ", ".join(f"{self.names[index]} = ?" for index in changing)
+        self.update: Final = f"UPDATE {table} SET {assignments} WHERE id = ?"
 
     def values(self, thing: S) -> list[Any]:
         """Return the parameters for ``insert``."""
@@ -81,8 +90,7 @@ class Shape(Generic[S]):
     def new_values(self, thing: S) -> list[Any]:
         """Return the parameters for ``update``; its condition is about the id."""
         values = self.values(thing)
-        values.append(values.pop(self._fields.index("id")))
-        return values
+        return [values[index] for index in self._updated]
 
     def read(self, row: Row, **apart: Any) -> S:
         """Return the object of a row that begins with ``columns``. Raises ``StoreError`` for a garbled one."""

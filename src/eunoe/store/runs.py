@@ -10,7 +10,7 @@ from eunoe.store.database import Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.rows import Shape, marks, micros
 
-_RUNS: Final = Shape(Run, "runs")
+_RUNS: Final = Shape(Run, "runs", fixed=("agent_id", "conversation_id", "created_at"))
 
 _UNFINISHED: Final = "runs.status IN ('created', 'running')"
 

@@ -9,7 +9,7 @@ from eunoe.store.database import Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.rows import Shape, micros
 
-_STEPS: Final = Shape(Step, "steps")
+_STEPS: Final = Shape(Step, "steps", fixed=("run_id", "agent_id", "conversation_id", "ordinal", "created_at"))
 
 
 class StepQuery(Page, frozen=True, kw_only=True):
