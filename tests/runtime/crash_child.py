@@ -1,9 +1,9 @@
-"""The process that dies: it forks once for each line that it reads, and that child sends one message.
+"""The process that dies: it forks once for each line that it reads, and that child does one thing.
 
-A line is a JSON array: the store's folder, the environment variables to set (the fault among them), and the message;
-the message ``APPROVE`` answers yes to the calls that wait, and adds a word. The answer is a line with how the child ended: its exit
-code, or minus the signal that killed it. The parent never opens a store; it only spares each child the
-imports.
+A line is a JSON array: the store's folder, the environment variables to set (the fault among them), and what to do.
+That is a message to the store's first agent (``APPROVE`` answers yes to the calls that wait), or the JSON object of an
+``Order``. The answer is a line with how the child ended: its exit code, or minus the signal that killed it. The parent
+never opens a store; it only spares each child the imports.
 """
 
 import json
@@ -13,18 +13,19 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+import msgspec
+from crash_orders import Order, carry_out
 
 import eunoe
 from eunoe.runtime.approvals import Reply
 from eunoe.runtime.turn import TurnRequest
 from eunoe.state.messages import ApprovalPart, NewMessage, TextPart
 
-
 AND_THEN: Final = NewMessage(role="user", parts=(TextPart(text="SAY:Noted."),))
 
 
 async def one_turn(folder: Path, text: str) -> None:
-    """Create the agent if there is none, and send it the message."""
+    """Create the agent if there is none, and send it the message or carry out the order."""
     async with eunoe.open(folder) as home:
         found = await home.agents()
         if not found:
@@ -37,8 +38,11 @@ async def one_turn(folder: Path, text: str) -> None:
             )
         elif text == "APPROVE":
             reply = Reply(all_calls=ApprovalPart(tool_call_id="", approve=True))
-            asked = TurnRequest(agent_id=found[0].id, messages=(AND_THEN,), reply=reply)
-            await (await home.runtime.start(asked)).wait()
+            await (
+                await home.runtime.start(TurnRequest(agent_id=found[0].id, messages=(AND_THEN,), reply=reply))
+            ).wait()
+        elif text.startswith("{"):
+            await carry_out(home, msgspec.json.decode(text, type=Order))
         elif text:
             await found[0].ask(text)
 

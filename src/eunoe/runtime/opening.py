@@ -97,7 +97,7 @@ def _answered(
     if reply is None:
         return ()
     if pending is None:
-        earlier = approvals.last_answered(tx, conversation.id, reply.call_ids)
+        earlier = approvals.last_answered(tx, conversation.id, reply.call_ids, reply.request_id)
         if earlier and earlier.answer_run_id:
             raise AlreadyStarted(earlier.answer_run_id)
         raise nothing_pending()

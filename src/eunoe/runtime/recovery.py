@@ -77,9 +77,10 @@ def _close_in(
             continue
         last = broken.after.id == end
         cut_off = last or broken.message.id in answered
-        closing = closing_message(
-            broken.message, broken.calls, INTERRUPTED if cut_off else MISSING, run_id=run_id, now=now
-        )
+        reason = INTERRUPTED if cut_off else MISSING
+        closing = closing_message(broken.message, broken.calls, reason, run_id=run_id, now=now)
+        # In a fork, the message that asked was written in another conversation; what closes its calls is this one's.
+        closing = structs.replace(closing, conversation_id=conversation.id)
         if last:
             messages.append(tx, conversation.id, [closing], now)
         else:

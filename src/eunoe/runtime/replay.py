@@ -32,7 +32,10 @@ def _messages_then(tx: Transaction, step: Step, request: StepRequest) -> list[Me
     tail = messages.span(tx, step.conversation_id, request.from_position, request.to_position, request.to_seq)
     if request.summary_message_id is None:
         return tail
-    return [messages.get(tx, request.summary_message_id), *tail]
+    try:
+        return [messages.get(tx, request.summary_message_id), *tail]
+    except NotFound:
+        return tail  # deleted by a reset, as other messages may be: the hash of the body tells
 
 
 async def step_request(runtime: Runtime, step_id: str) -> ReplayedRequest:

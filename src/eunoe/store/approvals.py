@@ -42,15 +42,23 @@ def expired(tx: Transaction, now: datetime) -> list[Approval]:
     return _APPROVALS.all(tx.rows(f"{_APPROVALS.select} WHERE answered_at IS NULL AND expires_at <= ?", (micros(now),)))
 
 
-def last_answered(tx: Transaction, conversation_id: str, call_ids: Collection[str]) -> Approval | None:
-    """Return the newest answered question of a conversation about exactly these calls, if there is one."""
+def last_answered(
+    tx: Transaction, conversation_id: str, call_ids: Collection[str], request_id: str | None = None
+) -> Approval | None:
+    """Return the newest question of a conversation that a person or the client has answered, if there is such a one.
+
+    It is about exactly these calls; without any, it has the id ``request_id``, or its message has.
+    """
     rows = tx.rows(
-        f"{_APPROVALS.select} WHERE conversation_id = ? AND answered_at IS NOT NULL ORDER BY asked_at DESC LIMIT 50",
+        f"{_APPROVALS.select} WHERE conversation_id = ? AND answered_by IN ('user', 'client') "
+        f"ORDER BY asked_at DESC LIMIT 50",
         (conversation_id,),
     )
     wanted = set(call_ids)
     for approval in _APPROVALS.all(rows):
-        if {call.id for call in approval.calls} == wanted:
+        if {call.id for call in approval.calls} == wanted or (
+            not wanted and request_id in (approval.id, approval.message_id)
+        ):
             return approval
     return None
 

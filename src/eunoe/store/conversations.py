@@ -62,10 +62,11 @@ def fork(tx: Transaction, source_id: str, target: Conversation, *, up_to: int | 
     source = get(tx, source_id)
     last = source.next_position - POSITION_STEP if up_to is None else up_to
     evicted = last < source.window_from and up_to is not None
+    summary = None if evicted else source.summary_message_id
     made = structs.replace(
         target,
         window_from=0 if evicted else source.window_from,
-        summary_message_id=None if evicted else source.summary_message_id,
+        summary_message_id=summary,
         next_position=last + POSITION_STEP,
         last_message_at=source.last_message_at,
     )
@@ -75,7 +76,20 @@ def fork(tx: Transaction, source_id: str, target: Conversation, *, up_to: int | 
         "SELECT ?, position, message_id FROM conversation_messages WHERE conversation_id = ? AND position <= ?",
         (made.id, source_id, last),
     )
-    return made
+    return made if summary is None else _with_summary(tx, made, summary)
+
+
+def _with_summary(tx: Transaction, fork: Conversation, summary_id: str) -> Conversation:
+    """Give a fork its summary at the end, if that was written after the place of the fork: else it could be deleted."""
+    placed = tx.execute(
+        "INSERT INTO conversation_messages (conversation_id, position, message_id) VALUES (?, ?, ?) "
+        "ON CONFLICT (message_id, conversation_id) DO NOTHING",
+        (fork.id, fork.next_position, summary_id),
+    )
+    if placed == 0:
+        return fork
+    tx.execute("UPDATE conversations SET next_position = next_position + ? WHERE id = ?", (POSITION_STEP, fork.id))
+    return get(tx, fork.id)
 
 
 def get(tx: Transaction, conversation_id: str) -> Conversation:
