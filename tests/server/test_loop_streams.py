@@ -243,6 +243,7 @@ def test_a_cancelled_stream_ends_with_its_reason_and_keeps_what_was_said(held: H
         seen = [next(told) for _ in range(3)]
         busy = post(held.http, path, {"input": "SAY:x"}, 409)
         assert (busy["code"], busy["run_id"]) == ("CONVERSATION_BUSY", run_of(seen))
+        assert f"is currently being processed (run_id={run_of(seen)})" in busy["detail"]
         assert post(held.http, f"{path}/cancel") == {run_of(seen): "cancelled"}
         rest = list(told)
     assert [message["message_type"] for message in rest] == ["stop_reason", "usage_statistics"]

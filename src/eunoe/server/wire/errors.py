@@ -85,17 +85,25 @@ def failure(error: EunoeError) -> Failure:
         case NotFound():
             prefix = f"{error.code}: " if error.details.get("kind") == "model" else ""
             return Failure(404, {"detail": prefix + error.message})
-        case PendingApproval():
-            detail = {"code": error.code, "message": f"CONFLICT: {error.message}", **error.details}
-            return Failure(409, {"detail": detail})
         case errors.Conflict() | errors.LeaseLost():
-            return Failure(409, _coded(error))
+            return Failure(409, _conflict(error))
         case errors.StoreLocked():
             return Failure(503, _coded(error), {"retry-after": "1"})
         case errors.StoreError():
             return Failure(503, _coded(error))
         case _:
             return Failure(500, _coded(error))
+
+
+def _conflict(error: errors.Conflict | errors.LeaseLost) -> dict[str, Any]:
+    """Return the body of a conflict; programs tell by its words that a conversation is busy, and find the run."""
+    if isinstance(error, PendingApproval):
+        return {"detail": {"code": error.code, "message": f"CONFLICT: {error.message}", **error.details}}
+    if isinstance(error, errors.ConversationBusy):
+        conversation_id, run_id = error.details["conversation_id"], error.details["run_id"]
+        sentence = f"Conversation {conversation_id} is currently being processed (run_id={run_id})."
+        return {**_coded(error), "detail": f"{sentence} Wait for that run to end, or cancel it."}
+    return _coded(error)
 
 
 def _invalid(error: InvalidInput) -> Failure:
