@@ -18,8 +18,13 @@ LOCAL_MODEL: Final = "smollm2-135m"
 """The name after ``local/``."""
 CONTEXT_WINDOW: Final = 8_192
 """Tokens that the model was trained with, and is served with."""
+LONGEST_ANSWER: Final = 512
+"""Tokens after which an answer ends when the agent names no limit: so small a model may repeat itself for ever."""
 START_TIMEOUT: Final = 60.0
 """Seconds that loading the model may take."""
+
+_ERRORS_ONLY: Final = 1
+"""llama.cpp's level of logging; by default it writes its progress to stderr, over what a person reads."""
 
 
 def model_file() -> Path | None:
@@ -80,7 +85,9 @@ def _start() -> Any:
     parameters.port = 0
     parameters.n_ctx = CONTEXT_WINDOW
     parameters.n_parallel = 1
+    parameters.n_predict = LONGEST_ANSWER
     parameters.use_jinja = True
+    parameters.verbosity = _ERRORS_ONLY
     # One thread: more make so small a model slower, and take the machine from the agent.
     parameters.cpuparams.n_threads = 1
     parameters.cpuparams_batch.n_threads = 1
