@@ -41,12 +41,17 @@ def history(messages: Sequence[Message]) -> list[ToolUse]:
 
     An approval in between does not begin a new history: what was called before it still counts.
     """
-    uses: list[ToolUse] = []
-    for message in messages:
+    # From the end: a turn is short, and the window before it may be long.
+    since: list[Message] = []
+    for message in reversed(messages):
         if message.role == "user" and "nudge" not in message.meta:
-            uses.clear()
-        uses.extend(ToolUse(name=part.name, result=part.content, refused=part.refused) for part in message.tool_returns)
-    return uses
+            break
+        since.append(message)
+    return [
+        ToolUse(name=part.name, result=part.content, refused=part.refused)
+        for message in reversed(since)
+        for part in message.tool_returns
+    ]
 
 
 def _refusal(text: str) -> ToolResult:

@@ -37,7 +37,7 @@ from eunoe.runtime.making_room import make_room, make_room_after
 from eunoe.runtime.overflow import fixed_overflow
 from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.ports import Ports
-from eunoe.runtime.requests import RecordedRequest, current_offer, offered_tools, record_request, turn_request
+from eunoe.runtime.requests import RecordedRequest, current_offer, offered_tools, record_request
 from eunoe.runtime.rules import Nudge, after_calls, after_text, needs_approval
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import CANCELLED, unique_call_ids
@@ -75,8 +75,7 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
         if barred:
             await finish_broken(turn, End(reason="no_tool_call", error=describe_barred(barred)), ports)
             return
-        await make_room(turn, ports)
-        draft = begin_step(turn, ports)
+        draft = begin_step(turn, await make_room(turn, ports), ports)
         answer = await ask(turn, draft, ports)
         if isinstance(answer, Failed) and await make_room_after(turn, answer.error, ports):
             continue
@@ -98,9 +97,9 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
             return
 
 
-def begin_step(turn: Turn, ports: Ports) -> Draft:
-    """Build the next request, and the step that records it."""
-    request = fitted(turn_request(turn))
+def begin_step(turn: Turn, asked: ModelRequest, ports: Ports) -> Draft:
+    """Fit the next request to the model's window and build its payload, and the step that records it."""
+    request = fitted(asked)
     payload = ports.models.payload(request)
     record = record_request(turn, request, payload)
     step = Step(

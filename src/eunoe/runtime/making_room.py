@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from eunoe.models.protocol import ModelRequest
 from eunoe.prompt.skills import with_skills
 from eunoe.runtime.compact import Occasion, Trigger, compact, is_due
 from eunoe.runtime.compaction_settings import read_compaction_settings
@@ -15,10 +16,12 @@ MOST_RETRIES: Final = 3
 """How often in a row a request that was too long is made shorter and sent again."""
 
 
-async def make_room(turn: Turn, ports: Ports) -> None:
-    """Compact the window if the next request would leave too little of the model's window for an answer."""
-    if is_due(turn_request(turn), turn.context_tokens):
-        await _compact(turn, "post_step_context_check", ports)
+async def make_room(turn: Turn, ports: Ports) -> ModelRequest:
+    """Return the next request, after compacting the window if it would leave too little of that for an answer."""
+    request = turn_request(turn)
+    if is_due(request, turn.context_tokens) and await _compact(turn, "post_step_context_check", ports):
+        return turn_request(turn)
+    return request
 
 
 async def make_room_after(turn: Turn, error: ModelError, ports: Ports) -> bool:

@@ -17,6 +17,8 @@ LEAST_SHOWN: Final = 5_000
 SHARE: Final = 5
 """A longer return may take one part in this many of the window."""
 _BYTES_PER_TOKEN: Final = 4
+_BYTES_PER_CHARACTER: Final = 4
+"""The most that UTF-8 takes for a character."""
 _FLOOR: Final = 600
 """Bytes that are shown even where there is no room at all; the provider then judges the request."""
 
@@ -62,6 +64,8 @@ def _cut(part: Part, message_id: str, limit: int, *, readable: bool) -> Part:
 
 
 def _shortened(text: str, message_id: str, limit: int, *, readable: bool, call_id: str | None = None) -> str:
+    if len(text) * _BYTES_PER_CHARACTER <= limit:
+        return text  # nearly always, and without encoding it
     data = text.encode()
     if len(data) <= limit:
         return text
