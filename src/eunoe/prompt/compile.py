@@ -11,6 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from eunoe.prompt.blocks import memory_section, render_blocks, shown_fields, visible_blocks
+from eunoe.prompt.files import FileView, diagnostics_line, render_files
+from eunoe.prompt.files_layout2 import render_layout2
 from eunoe.prompt.metadata import render_metadata
 from eunoe.prompt.rules import render_rules
 from eunoe.prompt.tokens import tokens_of_bytes
@@ -25,9 +27,11 @@ PLACEHOLDER: Final = "{CORE_MEMORY}"
 FORMAT: Final = 1
 """Goes up when the same inputs give other bytes than before, so that stored prompts are compiled again."""
 
-Mode = Literal["none", "standard", "line_numbered"]
+Mode = Literal["none", "standard", "line_numbered", "git_1", "git_2"]
+"""How memory is rendered; ``git_1`` and ``git_2`` are memory files in layout 1 and 2."""
 
 _WITHOUT_MEMORY: Final = frozenset({"react_agent", "workflow_agent"})
+_FROM_FILES: Final = frozenset({"git_1", "git_2"})
 _EDITS_BY_LINE: Final = frozenset({"letta_v1_agent", "memgpt_v2_agent", "sleeptime_agent"})
 
 
@@ -35,7 +39,8 @@ class PromptInputs(Struct, frozen=True, kw_only=True):
     """Everything that a compiled prompt depends on.
 
     ``system`` is the raw system text, ``conversation_label`` is ``default`` or a conversation's id, ``line_numbers``
-    says that the model wants numbered values, and ``timezone`` is an IANA name.
+    says that the model wants numbered values, and ``timezone`` is an IANA name. ``files`` are the memory files of an
+    agent that has them; its memory is then rendered from these, and ``blocks`` are not.
     """
 
     agent_id: str
@@ -47,15 +52,16 @@ class PromptInputs(Struct, frozen=True, kw_only=True):
     line_numbers: bool
     facts: PromptFacts
     timezone: str
+    files: FileView | None = None
 
 
 class Section(Struct, frozen=True, kw_only=True):
     """What one part of a prompt costs.
 
-    ``name`` is ``system`` (the raw text with the blank lines between sections), ``memory_blocks``,
-    ``tool_usage_rules`` or ``memory_metadata``; the characters of these add up to the whole prompt. The parts named
-    ``block:<label>`` are contained in ``memory_blocks``. A section that stands in the text twice counts twice.
-    ``tokens`` is an estimate.
+    ``name`` is ``system`` (the raw text with the blank lines between sections), ``memory_blocks`` or
+    ``memory_files``, ``tool_usage_rules``, ``memory_metadata`` or ``memory_diagnostics``; the characters of these add
+    up to the whole prompt. The parts named ``block:<label>`` or ``file:<path>`` are contained in the section of
+    memory. A section that stands in the text twice counts twice. ``tokens`` is an estimate.
     """
 
     name: str
@@ -76,17 +82,12 @@ class CompiledPrompt(Struct, frozen=True, kw_only=True):
 
 def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
     """Compile the system message. Raises ``InvalidInput`` when the time zone is unknown."""
-    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers)
-    blocks = render_blocks(_shown_blocks(inputs, mode), numbered=mode == "line_numbered")
+    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers, files=inputs.files)
+    memory, parts = _render_memory(inputs, mode)
     sections = {
-        "memory_blocks": memory_section([text for _, text in blocks]),
+        "memory_files" if mode in _FROM_FILES else "memory_blocks": memory,
         "tool_usage_rules": render_rules(inputs.tool_rules),
-        "memory_metadata": render_metadata(
-            agent_id=inputs.agent_id,
-            conversation_label=inputs.conversation_label,
-            timezone=inputs.timezone,
-            facts=inputs.facts,
-        ),
+        **_render_last(inputs, mode),
     }
     text = _assemble(inputs.system, "\n\n".join(section for section in sections.values() if section))
     system_hash, memory_revision, inputs_hash = fingerprint(inputs)
@@ -96,18 +97,18 @@ def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
         system_hash=system_hash,
         memory_revision=memory_revision,
         inputs_hash=inputs_hash,
-        sections=_account(text, sections, blocks, copies=max(1, inputs.system.count(PLACEHOLDER))),
+        sections=_account(text, sections, parts, copies=max(1, inputs.system.count(PLACEHOLDER))),
     )
 
 
 def fingerprint(inputs: PromptInputs) -> tuple[str, str, str]:
     """Return system hash, memory revision and inputs hash: equal ones give equal bytes for equal facts.
 
-    The memory revision covers what memory shows (label, value, description, limit and read_only of each block that
-    is rendered), the inputs hash all else that the text depends on but the facts.
+    The memory revision covers what memory shows: it is the commit of memory files (with what could not be read after
+    it), or a hash of label, value, description, limit and read_only of each block that is rendered. The inputs hash
+    covers all else that the text depends on but the facts.
     """
-    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers)
-    shown = [shown_fields(block) for block in _shown_blocks(inputs, mode)]
+    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers, files=inputs.files)
     others = (
         FORMAT,
         mode,
@@ -118,16 +119,51 @@ def fingerprint(inputs: PromptInputs) -> tuple[str, str, str]:
     )
     return (
         _sha256(inputs.system.encode()),
-        _sha256(msgspec.json.encode(shown)),
+        _memory_revision(inputs, mode),
         _sha256(msgspec.json.encode(others)),
     )
 
 
-def choose_mode(agent_type: AgentType, *, line_numbers: bool) -> Mode:
-    """Return how memory is rendered for an agent of this type whose model does or does not edit by line."""
+def choose_mode(agent_type: AgentType, *, line_numbers: bool, files: FileView | None = None) -> Mode:
+    """Return how memory is rendered for an agent of this type.
+
+    ``line_numbers`` says that its model edits by line; ``files`` are its memory files, if it has them.
+    """
     if agent_type in _WITHOUT_MEMORY:
         return "none"
+    if files is not None:
+        return "git_1" if files.layout == 1 else "git_2"
     return "line_numbered" if line_numbers and agent_type in _EDITS_BY_LINE else "standard"
+
+
+def _memory_revision(inputs: PromptInputs, mode: Mode) -> str:
+    view = inputs.files
+    if view is not None and mode in _FROM_FILES:
+        # The line on what could not be read is part of the text.
+        return f"{view.revision}!{_sha256(msgspec.json.encode(view.unread))}" if view.unread else view.revision
+    return _sha256(msgspec.json.encode([shown_fields(block) for block in _shown_blocks(inputs, mode)]))
+
+
+def _render_memory(inputs: PromptInputs, mode: Mode) -> tuple[str, tuple[tuple[str, str], ...]]:
+    if inputs.files is not None and mode in _FROM_FILES:
+        memory = render_files(inputs.files) if mode == "git_1" else render_layout2(inputs.files)
+        return memory.section, tuple((f"file:{path}", text) for path, text in memory.files)
+    blocks = render_blocks(_shown_blocks(inputs, mode), numbered=mode == "line_numbered")
+    return memory_section([text for _, text in blocks]), tuple((f"block:{label}", text) for label, text in blocks)
+
+
+def _render_last(inputs: PromptInputs, mode: Mode) -> dict[str, str]:
+    unread = diagnostics_line(inputs.files) if inputs.files is not None and mode in _FROM_FILES else ""
+    if mode == "git_2":
+        return {"memory_diagnostics": unread}
+    metadata = render_metadata(
+        agent_id=inputs.agent_id,
+        conversation_label=inputs.conversation_label,
+        timezone=inputs.timezone,
+        facts=inputs.facts,
+        memory_note=unread,
+    )
+    return {"memory_metadata": metadata}
 
 
 def _shown_blocks(inputs: PromptInputs, mode: Mode) -> tuple[Block, ...]:
@@ -142,7 +178,7 @@ def _assemble(system: str, sections: str) -> str:
 
 
 def _account(
-    text: str, sections: dict[str, str], blocks: tuple[tuple[str, str], ...], *, copies: int
+    text: str, sections: dict[str, str], parts: tuple[tuple[str, str], ...], *, copies: int
 ) -> tuple[Section, ...]:
     def measure(name: str, part: str) -> Section:
         return Section(name=name, characters=len(part) * copies, tokens=tokens_of_bytes(len(part.encode()) * copies))
@@ -157,8 +193,8 @@ def _account(
     for name, section in sections.items():
         if section:
             account.append(measure(name, section))
-        if name == "memory_blocks":
-            account += [measure(f"block:{label}", part) for label, part in blocks]
+        if name in {"memory_blocks", "memory_files"}:
+            account += [measure(*part) for part in parts]
     return tuple(account)
 
 

@@ -8,8 +8,13 @@ from eunoe.state.conversations import PromptFacts
 from eunoe.state.errors import InvalidInput
 
 
-def render_metadata(*, agent_id: str, conversation_label: str, timezone: str, facts: PromptFacts) -> str:
-    """Return the metadata section. Raises ``InvalidInput`` when the time zone is unknown."""
+def render_metadata(
+    *, agent_id: str, conversation_label: str, timezone: str, facts: PromptFacts, memory_note: str = ""
+) -> str:
+    """Return the metadata section. Raises ``InvalidInput`` when the time zone is unknown.
+
+    ``memory_note`` is the line on memory that could not be read, escaped already; empty when there is none.
+    """
     lines = [
         "<memory_metadata>",
         f"- AGENT_ID: {escape_line(agent_id)}",
@@ -25,6 +30,8 @@ def render_metadata(*, agent_id: str, conversation_label: str, timezone: str, fa
     if facts.archive_tags:
         tags = ", ".join(escape_line(tag) for tag in sorted(set(facts.archive_tags)))
         lines.append(f"- Available archival memory tags: {tags}")
+    if memory_note:
+        lines.append(memory_note)
     return "\n".join([*lines, "</memory_metadata>"])
 
 
