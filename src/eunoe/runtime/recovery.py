@@ -11,11 +11,12 @@ from eunoe.runtime.window import INTERRUPTED, MISSING, closing_message, unanswer
 from eunoe.state.approvals import Answer, Approval
 from eunoe.state.conversations import Conversation
 from eunoe.state.errors import ConversationBusy, NotFound
-from eunoe.state.events import RunEnded
+from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
 from eunoe.state.messages import Message
-from eunoe.state.runs import Run, RunError
+from eunoe.state.runs import UNFINISHED, Run, RunError
 from eunoe.store import approvals, conversations, messages, run_events, runs, steps
 from eunoe.store.database import Transaction
+from eunoe.store.messages import MessageQuery
 
 PROCESS_STOPPED: Final = RunError(
     type="interrupted", message="The process that carried this run stopped before the run ended."
@@ -33,7 +34,23 @@ def end_interrupted_run(tx: Transaction, run: Run, now: datetime) -> None:
     ended = structs.replace(run, status="failed", stop_reason="error", error=PROCESS_STOPPED, completed_at=now)
     runs.update(tx, ended)
     if run.background:
-        run_events.append(tx, run.id, run_events.last_seq(tx, run.id) + 1, [stored_end(ended)], now)
+        told = run_events.of_run(tx, run.id)
+        run_events.append(tx, run.id, len(told) + 1, untold(tx, ended, told), now)
+
+
+def untold(tx: Transaction, run: Run, told: Sequence[Event]) -> list[Event]:
+    """Return what the watchers of an ended run lack when its events stop short: its messages, and its end.
+
+    A process can stop after it has stored what happened and before it has stored the events that tell of it.
+    """
+    known = {event.message.id for event in told if isinstance(event, MessageStored)}
+    query = MessageQuery(run_id=run.id, roles=("assistant", "tool", "summary"), order="asc", limit=None)
+    lacking: list[Event] = [
+        MessageStored(message=message) for message in messages.page(tx, query) if message.id not in known
+    ]
+    if not told:
+        lacking.insert(0, RunStarted(run_id=run.id, agent_id=run.agent_id, conversation_id=run.conversation_id))
+    return [*lacking, stored_end(run)]
 
 
 def stored_end(run: Run) -> RunEnded:
@@ -128,15 +145,15 @@ def settle_lease(
 
 
 def release_dead_lease(tx: Transaction, conversation: Conversation, now: datetime) -> None:
-    """End the run that held the lease and close its calls. The caller has made sure that the run is dead."""
+    """Close the calls of the run that held the lease, and end it. The caller has made sure that the run is dead."""
+    close_broken_calls(tx, conversation, run_id=conversation.lease_run_id, now=now)
     if conversation.lease_run_id is not None:
         try:
             run = runs.get(tx, conversation.lease_run_id)
         except NotFound:
             run = None  # a run may be deleted by the API while its lease is still written down
-        if run is not None and run.status in {"created", "running"}:
+        if run is not None and run.status in UNFINISHED:
             end_interrupted_run(tx, run, now)
-    close_broken_calls(tx, conversation, run_id=conversation.lease_run_id, now=now)
     conversations.release_lease(tx, conversation.id, conversation.fence)
 
 

@@ -1,21 +1,23 @@
 """Watching a run that is not in hand: one that ended, or one that another process carries."""
 
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol
 
 import anyio
 from msgspec import Struct
 
 from eunoe.runtime.handles import RunHandle
-from eunoe.runtime.recovery import stored_end
-from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
-from eunoe.state.runs import UNFINISHED, Run
-from eunoe.store import messages, run_events, runs
+from eunoe.runtime.recovery import untold
+from eunoe.state.events import Event, RunEnded, RunStarted
+from eunoe.state.runs import Run
+from eunoe.store import run_events, runs
 from eunoe.store.database import Database, Transaction
-from eunoe.store.messages import MessageQuery
 
 _LOOK: Final = 0.2
 """Seconds between looks at a run that another process carries."""
+_LATE: Final = timedelta(seconds=1)
+"""How long after a background run's end its last events may still be on their way to the store."""
 
 
 class Carrier(Protocol):
@@ -45,17 +47,14 @@ class _Past(Struct, frozen=True, kw_only=True):
 
 
 def _read(tx: Transaction, run_id: str) -> _Past:
-    """Return a run and what its store tells of it: its stored events, else its messages and its end."""
+    """Return a run and what the store tells of it: its stored events, and what they lack once it is over."""
     run = runs.get(tx, run_id)
-    if run.background:
-        stored = run_events.of_run(tx, run_id)
-        if stored or run.status in UNFINISHED:
-            return _Past(run=run, events=stored)
-    events: list[Event] = [RunStarted(run_id=run.id, agent_id=run.agent_id, conversation_id=run.conversation_id)]
-    if run.status not in UNFINISHED:
-        query = MessageQuery(run_id=run_id, roles=("assistant", "tool", "summary"), order="asc", limit=None)
-        events += [MessageStored(message=message) for message in messages.page(tx, query)]
-        events.append(stored_end(run))
+    started = RunStarted(run_id=run.id, agent_id=run.agent_id, conversation_id=run.conversation_id)
+    events: list[Event] = run_events.of_run(tx, run_id) if run.background else [started]
+    if run.completed_at is None or (events and isinstance(events[-1], RunEnded)):
+        return _Past(run=run, events=events)
+    if not run.background or datetime.now(UTC) - run.completed_at > _LATE:
+        events += untold(tx, run, events)
     return _Past(run=run, events=events)
 
 
@@ -84,5 +83,3 @@ async def _follow(carrier: Carrier, handle: RunHandle, told: int) -> None:
         for event in past.events[told:]:
             handle.publish(event)
         told = max(told, len(past.events))
-        if past.run.status not in UNFINISHED and not isinstance(past.events[-1], RunEnded):
-            handle.publish(stored_end(past.run))
