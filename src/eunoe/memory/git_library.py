@@ -1,0 +1,196 @@
+"""How the git library is reached: the only module that imports pygit2, and only when a repository is opened.
+
+pygit2 comes with the extra ``git`` and takes a tenth of a second and more to import, which agents without memory files
+shall not pay. Handles are not thread-safe: each thread opens its own.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, cast
+
+from msgspec import Struct
+
+from eunoe.state.errors import InvalidInput, StoreError
+
+if TYPE_CHECKING:
+    import pygit2
+
+MAIN: Final = "refs/heads/main"
+"""The branch that is the agent's memory."""
+
+_NOT_IN_A_NAME: Final = str.maketrans("", "", "<>\n\r\0")
+
+
+class Author(Struct, frozen=True):
+    """Who made a commit."""
+
+    name: str
+    email: str
+
+
+def _library() -> ModuleType:
+    """Return pygit2, with durable writes switched on. Raises ``InvalidInput`` when it is not installed."""
+    try:
+        import pygit2
+    except ImportError as error:
+        raise InvalidInput(
+            "Memory files need the git library, which is not installed. Install it with: pip install 'eunoe[git]'"
+        ) from error
+    # A commit that the store has recorded must be on the disk when the machine loses power.
+    pygit2.settings.enable_fsync_gitdir(True)
+    return pygit2
+
+
+def open_handle(path: Path) -> "pygit2.Repository":
+    """Open the repository whose working tree is exactly this folder; parent folders are not searched.
+
+    Raises ``InvalidInput`` when pygit2 is missing, and ``StoreError`` when there is no repository or it cannot be read.
+    """
+    library = _library()
+    try:
+        handle = library.Repository(str(path), library.enums.RepositoryOpenFlag.NO_SEARCH)
+    except (library.GitError, OSError, ValueError) as error:
+        raise StoreError(
+            f"The memory repository {path} cannot be opened: {error}. Restore it from a backup or a clone.",
+            path=str(path),
+        ) from error
+    if handle.is_bare:
+        raise StoreError(f"The memory repository {path} has no working tree. Clone it without --bare.", path=str(path))
+    return handle
+
+
+def init_handle(path: Path) -> "pygit2.Repository":
+    """Make an empty repository with a working tree, whose HEAD is main."""
+    return _library().init_repository(str(path), bare=False, initial_head="main")
+
+
+def signature(author: Author, when: datetime) -> "pygit2.Signature":
+    """Return who and when for a commit; characters that git cannot keep in a name are left out."""
+    name = author.name.translate(_NOT_IN_A_NAME).strip() or "unknown"
+    email = author.email.translate(_NOT_IN_A_NAME).strip() or "unknown"
+    offset = when.utcoffset()
+    minutes = int(offset.total_seconds() // 60) if offset is not None else 0
+    return _library().Signature(name, email, int(when.timestamp()), minutes)
+
+
+def insert(builder: "pygit2.TreeBuilder", name: str, object_id: str, mode: int) -> None:
+    """Put an entry into a tree. Raises ``InvalidInput`` for a name that git refuses because it stands for ``.git``."""
+    library = _library()
+    try:
+        builder.insert(name, library.Oid(hex=object_id), mode)
+    except (library.GitError, ValueError) as error:
+        raise InvalidInput(f"Git takes no file or folder named {name!r}. Choose another name.", field="path") from error
+
+
+def set_branch(handle: "pygit2.Repository", name: str, expected: str | None, new: str, message: str) -> bool:
+    """Set a reference to a commit if it is still at ``expected`` (``None``: does not exist), and say whether it was.
+
+    Raises ``BlockingIOError`` when another process holds the reference's lock file.
+    """
+    library = _library()
+    try:
+        if expected is None:
+            handle.create_reference_direct(name, library.Oid(hex=new), False, message)
+            return True
+        reference = handle.lookup_reference(name)
+        if str(reference.target) != expected:
+            return False
+        # libgit2 compares again under its lock: with the value that was read here.
+        reference.set_target(library.Oid(hex=new), message)
+    except KeyError:
+        return False
+    except (library.GitError, OSError) as error:
+        if (Path(handle.path) / f"{name}.lock").exists() or "failed to lock" in str(error):
+            raise BlockingIOError(str(error)) from error
+        if _target(handle, name) == expected:
+            raise StoreError(f"{name} in {handle.workdir} cannot be set: {error}") from error
+        return False
+    return True
+
+
+def _target(handle: "pygit2.Repository", name: str) -> str | None:
+    try:
+        return str(handle.lookup_reference(name).target)
+    except KeyError:
+        return None
+
+
+def find_commit(handle: "pygit2.Repository", commit: str) -> "pygit2.Commit | None":
+    """Return the commit of a full id, or ``None`` when the repository has no such commit."""
+    try:
+        found = handle.get(commit)
+    except ValueError:
+        return None
+    return cast("pygit2.Commit", found) if isinstance(found, _library().Commit) else None
+
+
+def named_commit(handle: "pygit2.Repository", revision: str) -> str | None:
+    """Return the full id of the commit that a revision (``gitrevisions``) names; ``None`` for none or several."""
+    library = _library()
+    try:
+        commit = cast("pygit2.Object", handle.revparse_single(revision).peel(library.Commit))
+    except (KeyError, ValueError, library.GitError):
+        return None
+    return str(commit.id)
+
+
+def walk_by_time(handle: "pygit2.Repository", start: str) -> "Iterator[pygit2.Commit]":
+    """Yield a commit and its ancestors, newest first."""
+    yield from handle.walk(start, _library().enums.SortMode.TIME)
+
+
+def blob_type() -> int:
+    """Return libgit2's number for blobs."""
+    return int(_library().enums.ObjectType.BLOB)
+
+
+def index_file(path: Path) -> "pygit2.Index":
+    """Open an index file, which need not exist yet. Raises ``StoreError`` when it cannot be understood."""
+    library = _library()
+    try:
+        index = library.Index(str(path))
+        index.read(force=True)
+    except (library.GitError, OSError) as error:
+        raise StoreError(
+            f"The index {path} cannot be read: {error}. Run `git read-tree HEAD`.", path=str(path)
+        ) from error
+    return index
+
+
+def entries_of(index: "pygit2.Index") -> "Iterator[pygit2.IndexEntry]":
+    """Yield what an index holds."""
+    for number in range(len(index)):
+        yield index[number]
+
+
+def index_entry(path: str, blob_id: str, mode: int) -> "pygit2.IndexEntry":
+    """Return an entry for an index."""
+    library = _library()
+    return library.IndexEntry(path, library.Oid(hex=blob_id), library.enums.FileMode(mode))
+
+
+def file_patch(path: str, before: bytes | None, after: bytes | None) -> bytes:
+    """Return the unified diff of one file with its header; ``None`` stands for a file that is not there."""
+    patch = _library().Patch.create_from(before, after, old_as_path=path, new_as_path=path)
+    return patch.data
+
+
+def valid_reference_name(name: str) -> bool:
+    """Say whether git takes this as the full name of a reference."""
+    return bool(_library().reference_is_valid_name(name))
+
+
+def create_tag(
+    handle: "pygit2.Repository", name: str, commit: str, author: Author, message: str, when: datetime
+) -> bool:
+    """Make an annotated tag, and say whether the name was free."""
+    library = _library()
+    try:
+        handle.create_tag(
+            name, library.Oid(hex=commit), library.enums.ObjectType.COMMIT, signature(author, when), message
+        )
+    except library.AlreadyExistsError:
+        return False
+    return True
