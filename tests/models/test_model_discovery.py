@@ -143,6 +143,15 @@ async def test_the_list_is_asked_once_a_minute(openai_server: ModelServer):
     assert openai_server.seen == ["/v1/models"]
 
 
+async def test_a_model_that_was_loaded_a_moment_ago_is_found_at_once(openai_server: ModelServer):
+    models = registry(VLLM_BASE_URL=openai_server.base_url)
+    with pytest.raises(NotFound, match="the server has no models; load one"):
+        await models.find("vllm/m")
+    openai_server.models.append({"id": "m"})
+    assert (await models.find("vllm/m")).name == "m"
+    await models.aclose()
+
+
 @pytest.mark.parametrize("status", [401, 404, 500])
 async def test_a_model_is_taken_as_it_is_where_there_is_no_list(status: int, anthropic_server: ModelServer):
     anthropic_server.pages["/odd/v1/models"] = json_response({"error": "no"}, status)

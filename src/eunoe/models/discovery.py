@@ -3,6 +3,7 @@
 Every kind of server tells it in its own way; what they have in common is a list of names.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final, Protocol
 
 import anyio
@@ -62,10 +63,14 @@ class Directory:
         self._asker = asker
         self._known: dict[str, tuple[float, dict[str, Listed]]] = {}
 
-    async def models(self, provider: Provider) -> dict[str, Listed]:
-        """Return the provider's models. Raises ``ModelError``; failures are not kept."""
+    async def models(self, provider: Provider, *, having: str | None = None) -> dict[str, Listed]:
+        """Return the provider's models. Raises ``ModelError``; failures are not kept.
+
+        A kept list without the model ``having`` is asked for anew: it may have been loaded since.
+        """
         known = self._known.get(provider.name)
-        if known is not None and anyio.current_time() - known[0] < CACHE_SECONDS:
+        fresh = known is not None and anyio.current_time() - known[0] < CACHE_SECONDS
+        if known is not None and fresh and (having is None or find_model(known[1], having) is not None):
             return known[1]
         try:
             with anyio.fail_after(LONGEST_ASK):
@@ -84,6 +89,11 @@ class Directory:
     def forget(self, provider: Provider) -> None:
         """Ask this provider anew next time."""
         self._known.pop(provider.name, None)
+
+
+def find_model(listed: Mapping[str, Listed], name: str) -> Listed | None:
+    """Return the model of this name; Ollama's ``latest`` may be left out."""
+    return listed.get(name) or listed.get(f"{name}:latest")
 
 
 def window_in(model: JsonObject) -> int:

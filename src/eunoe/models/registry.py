@@ -14,7 +14,7 @@ from eunoe.models import anthropic, openai_chat, openai_responses, scripted
 from eunoe.models.answer import Decoder
 from eunoe.models.anthropic_stream import AnthropicDecoder
 from eunoe.models.catalogue import DEFAULT_CONTEXT_WINDOW, facts_for, is_chat_model
-from eunoe.models.discovery import Directory, Listed
+from eunoe.models.discovery import Directory, Listed, find_model
 from eunoe.models.json_fields import JsonObject
 from eunoe.models.local import LOCAL_MODEL, LocalModel, local_provider
 from eunoe.models.openai_chat_stream import ChatDecoder
@@ -99,11 +99,11 @@ class ModelRegistry:
         if provider.listing == "none":
             return self.resolve(handle)
         try:
-            listed = await self._directory.models(provider)
+            listed = await self._directory.models(provider, having=name if provider.list_complete else None)
         except ModelError as error:
             _log.warning("%s is taken as it is: %s", handle, error.message)
             return self.resolve(handle)
-        found = listed.get(name) or listed.get(f"{name}:latest")
+        found = find_model(listed, name)
         if found is None and provider.list_complete:
             raise _no_such_model(handle, provider, listed)
         return _info(provider, name, found)
