@@ -55,20 +55,20 @@ class Choice(NamedTuple):
 async def choose_model(models: Models, environment: Mapping[str, str], wanted: str | None) -> Choice:
     """Choose for a new agent: the wanted model, else ``EUNOE_MODEL``, else a configured provider's first.
 
-    With no provider configured it is the local model where that is installed, else ``DEMO``, with a notice. Raises
-    ``InvalidInput`` when providers are configured and none of them names a model.
+    With no provider configured it is ``DEMO``, with a notice: the local model is too small to be a first impression.
+    Raises ``InvalidInput`` when providers are configured and none of them names a model.
     """
     named = wanted or environment.get("EUNOE_MODEL")
     if named:
         return Choice(named)
     configured = [name for name in providers_from_env(environment) if name != SCRIPTED.name]
-    usable = [model for model in await models.list() if model.provider != SCRIPTED.name]
-    if configured:
-        usable = [model for model in usable if model.provider in configured]
-        if not usable:
-            raise InvalidInput(
-                f"None of the configured providers ({', '.join(configured)}) could say which models it has. "
-                "`eunoe doctor` says why; or name a model with --model or EUNOE_MODEL.",
-                field="model",
-            )
-    return Choice(usable[0].handle) if usable else Choice(DEMO, DEMO_NOTICE)
+    if not configured:
+        return Choice(DEMO, DEMO_NOTICE)
+    usable = [model for model in await models.list() if model.provider in configured]
+    if not usable:
+        raise InvalidInput(
+            f"None of the configured providers ({', '.join(configured)}) could say which models it has. "
+            "`eunoe doctor` says why; or name a model with --model or EUNOE_MODEL.",
+            field="model",
+        )
+    return Choice(usable[0].handle)

@@ -74,7 +74,12 @@ class ReadOnlyBlock(InvalidInput):
 
     def __init__(self, label: str | None) -> None:
         name = repr(label) if label is not None else "without a label"
-        super().__init__(f"Block {name} is read-only and cannot be edited.", field="value", label=label)
+        super().__init__(
+            f"Block {name} is read-only and cannot be edited. Its owner can change it by setting read_only to false in "
+            f"the same request.",
+            field="value",
+            label=label,
+        )
 
 
 class NotFound(EunoeError):
