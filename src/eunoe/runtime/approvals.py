@@ -34,10 +34,17 @@ class Reply(Struct, frozen=True, kw_only=True):
         return tuple(answer.tool_call_id for answer in self.answers)
 
 
+def is_about(approval: Approval, reply: Reply) -> bool:
+    """Say whether a reply is one to this question, and not to an earlier one."""
+    if reply.all_calls is not None:
+        return reply.request_id in {None, approval.id, approval.message_id}
+    return set(reply.call_ids) == {call.id for call in approval.calls}
+
+
 def _expand(approval: Approval, reply: Reply) -> tuple[Answer, ...]:
     if reply.all_calls is None:
         return reply.answers
-    if reply.request_id not in {None, approval.id, approval.message_id}:
+    if not is_about(approval, reply):
         raise InvalidInput(
             f"No approval {reply.request_id!r} is pending. The pending request is {approval.message_id!r}.",
             field="approval_request_id",

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from eunoe.models.protocol import ModelInfo, Models
 from eunoe.prompt.skills import with_skills
-from eunoe.runtime.approvals import WENT_ON, denials, match_reply, nothing_pending
+from eunoe.runtime.approvals import WENT_ON, denials, is_about, match_reply, nothing_pending
 from eunoe.runtime.context_anchor import last_context_tokens
 from eunoe.runtime.prompts import conversation_model, refresh_prompt
 from eunoe.runtime.recovery import close_approval, healed_window, settle_lease
@@ -72,8 +72,15 @@ def state_in(tx: Transaction, agent_id: str, conversation_id: str | None) -> tup
 
 
 def _taken_before(tx: Transaction, request: TurnRequest, conversation: Conversation) -> None:
+    """Raise ``AlreadyStarted`` for messages, or for a reply, that a run of the conversation was started with."""
     otids = [given.otid for given in request.messages if given.otid]
     run_id = messages.run_of_otids(tx, conversation.id, otids) if otids else None
+    reply = request.reply
+    if run_id is None and reply is not None:
+        pending = approvals.open_of(tx, conversation.id)
+        if pending is None or not is_about(pending, reply):
+            earlier = approvals.last_answered(tx, conversation.id, reply.call_ids, reply.request_id)
+            run_id = earlier.answer_run_id if earlier else None
     if run_id is not None:
         raise AlreadyStarted(run_id)
 
@@ -92,14 +99,11 @@ def _answered(
     run_id: str,
     now: datetime,
 ) -> tuple[Answer, ...]:
-    """Record the request's reply, and return its answers. Raises ``AlreadyStarted`` and ``InvalidInput``."""
+    """Record the request's reply, and return its answers. Raises ``InvalidInput``."""
     reply = request.reply
     if reply is None:
         return ()
     if pending is None:
-        earlier = approvals.last_answered(tx, conversation.id, reply.call_ids, reply.request_id)
-        if earlier and earlier.answer_run_id:
-            raise AlreadyStarted(earlier.answer_run_id)
         raise nothing_pending()
     answers = match_reply(pending, reply)
     by = "user" if all(isinstance(answer, ApprovalPart) for answer in answers) else "client"

@@ -95,14 +95,17 @@ class Runtime:
         waits — ``ConversationBusy`` and ``PendingApproval``; then nothing is stored.
         """
         deadline = anyio.current_time() + self.settings.busy_wait
+        queued = False
         while True:
             try:
                 return await self._start(request)
             except AlreadyStarted as before:
                 return await watch(self, before.run_id)
             except (ConversationBusy, PendingApproval) as wait:
-                patient = request.on_busy if isinstance(wait, ConversationBusy) else request.on_pending
-                if patient == "reject" or anyio.current_time() >= deadline:
+                # Whoever waited for an answer waits for the turn that goes on from it too.
+                queued = queued or (isinstance(wait, PendingApproval) and request.on_pending == "queue")
+                patient = queued or (isinstance(wait, ConversationBusy) and request.on_busy == "wait")
+                if not patient or anyio.current_time() >= deadline:
                     raise
                 holder = self._running.get(str(wait.details.get("run_id")))
             with anyio.move_on_after(deadline - anyio.current_time() if holder else _POLL):
