@@ -33,10 +33,6 @@ class Client:
         sent = None if body is None else msgspec.json.encode(body)
         return msgspec.json.decode(self.exchange(method, path, sent)[1])
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
 
 def new_agent(client: Client, model: str, **fields: Any) -> str:
     """Make an agent with the two blocks that every figure is about, and return its id."""

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from bench.clock import in_turn, quiet, seconds_of
 from bench.figures import Figure, against
-from eunoe.models.protocol import Models
 from eunoe.runtime.agents import create_agent
 from eunoe.runtime.checkpoint import End, store_answer
 from eunoe.runtime.commit import commit
@@ -148,7 +147,7 @@ async def _checkpoint_of(runtime: Runtime, state: AgentState) -> Sample:
     run_id = new_id("run")
     turn = await commit(runtime.db, lambda tx: _open(tx, runtime, state, run_id))
     request = turn_request(turn)
-    record = record_request(turn, request, _models(runtime).payload(request))
+    record = record_request(turn, request, runtime.models.payload(request))
 
     async def sample() -> float:
         now = utc_now()
@@ -180,7 +179,3 @@ async def _checkpoint_of(runtime: Runtime, state: AgentState) -> Sample:
         )
 
     return sample
-
-
-def _models(runtime: Runtime) -> Models:
-    return runtime.models

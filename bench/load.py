@@ -60,17 +60,19 @@ def measure(turns: int) -> list[Figure]:
         home = Path(folder) / "home"
         with serving(eunoe_serve(home), {"EUNOE_BUSY_WAIT": BUSY_WAIT}) as served:
             client = Client(served.url)
-            # A small window, so that turns cost the same from the first to the last.
+            # Windows begin anew with each turn, so that turns cost the same from the first to the last.
             agents = [
                 new_agent(client, "scripted/demo", message_buffer_autoclear=True, include_base_tools=False)
                 for _ in range(AGENTS)
             ]
             load = Load(turns=turns, pid=served.pid, left=turns)
             probe = _probe(served)
-            began = time.perf_counter()
-            anyio.run(_drive, served.url, agents, load, backend_options={"use_uvloop": True})
-            seconds = time.perf_counter() - began
-            health = _latencies(probe)
+            try:
+                began = time.perf_counter()
+                anyio.run(_drive, served.url, agents, load, backend_options={"use_uvloop": True})
+                seconds = time.perf_counter() - began
+            finally:
+                health = _latencies(probe)
     return _figures(load, seconds, health)
 
 
