@@ -10,7 +10,7 @@ from loop_rig import EDIT, human, new_agent, post, say
 
 pytestmark = pytest.mark.slow
 
-SKILL = {"name": "brewing", "description": "How tea is brewed.", "location": "/skills/brewing"}
+SKILL: Any = {"name": "brewing", "description": "How tea is brewed.", "location": "/skills/brewing"}
 
 
 def kinds(messages: Any) -> list[str]:
