@@ -136,6 +136,21 @@ def named_commit(handle: "pygit2.Repository", revision: str) -> str | None:
     return str(commit.id)
 
 
+def merged_commits(handle: "pygit2.Repository", ours: str, theirs: str, *, renames: bool) -> "pygit2.Index":
+    """Merge two commits since they parted, in memory; what they disagree on are the index's conflicts."""
+    return handle.merge_commits(ours, theirs, flags=_merge_flags(renames=renames))
+
+
+def merged_trees(handle: "pygit2.Repository", base: str, ours: str, theirs: str, *, renames: bool) -> "pygit2.Index":
+    """Merge two trees that come from a third, in memory; what they disagree on are the index's conflicts."""
+    return handle.merge_trees(base, ours, theirs, flags=_merge_flags(renames=renames))
+
+
+def _merge_flags(*, renames: bool) -> "pygit2.enums.MergeFlag":
+    flags = _library().enums.MergeFlag
+    return cast("pygit2.enums.MergeFlag", flags.FIND_RENAMES if renames else flags(0))
+
+
 def walk_by_time(handle: "pygit2.Repository", start: str) -> "Iterator[pygit2.Commit]":
     """Yield a commit and its ancestors, newest first."""
     yield from handle.walk(start, _library().enums.SortMode.TIME)

@@ -1,12 +1,13 @@
 """What two histories come to together: three-way merges in memory: no working tree, no index, no reference."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from eunoe.memory.commits import Changes, tree_of, write_object
-from eunoe.memory.git_library import Author
+from eunoe.memory.git_library import Author, merged_commits, merged_trees
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.tree import SUBMODULE
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class MergeConflict(Struct, frozen=True, kw_only=True):
     """One path on which both sides disagree; ``None`` stands for a side that has no such file.
 
-    The path is the one that our side has, else theirs, else the one before; a submodule's bytes are its commit id.
+    A submodule's bytes are its commit id.
     """
 
     path: str
@@ -38,19 +39,18 @@ def merge(
 ) -> MergeResult:
     """Merge two commits into one with both as parents, ours first.
 
-    Where one contains the other already, that one is the result and nothing is written. Histories without a common
-    commit are merged as if both had begun with nothing. Raises ``NotFound`` for an unknown commit.
+    A file that one side renamed and the other edited is edited under its new name, if no path is in conflict then.
+    Where one commit contains the other already, that one is the result and nothing is written. Histories without a
+    common commit are merged as if both had begun with nothing. Raises ``NotFound`` for an unknown commit.
     """
     if repository.is_ancestor(theirs, ours):
         return MergeResult(commit=ours)
     if repository.is_ancestor(ours, theirs):
         return MergeResult(commit=theirs)
     handle = repository.handle()
-    index = handle.merge_commits(ours, theirs)
-    conflicts = _conflicts(repository, index)
-    if conflicts:
+    tree_id, conflicts = _settle(repository, lambda renames: merged_commits(handle, ours, theirs, renames=renames))
+    if tree_id is None:
         return MergeResult(commit=None, conflicts=conflicts)
-    tree_id = str(index.write_tree(handle))
     commit = write_object(handle, tree_id, (ours, theirs), author=author, message=message, when=when)
     return MergeResult(commit=commit)
 
@@ -74,15 +74,30 @@ def rebase_edit(
     if edited == base or base == onto:
         return MergeResult(commit=onto if edited == base else edited)
     handle = repository.handle()
-    onto_tree = tree_of(handle, onto)
-    index = handle.merge_trees(tree_of(handle, base), onto_tree, tree_of(handle, edited))
-    conflicts = _conflicts(repository, index)
-    if conflicts:
+    trees = tree_of(handle, base), tree_of(handle, onto), tree_of(handle, edited)
+    tree_id, conflicts = _settle(repository, lambda renames: merged_trees(handle, *trees, renames=renames))
+    if tree_id is None:
         return MergeResult(commit=None, conflicts=conflicts)
-    tree_id = str(index.write_tree(handle))
-    if tree_id == onto_tree:
+    if tree_id == trees[1]:
         return MergeResult(commit=onto)
     return MergeResult(commit=write_object(handle, tree_id, (onto,), author=author, message=message, when=when))
+
+
+def _settle(
+    repository: MemoryRepository, merged: "Callable[[bool], pygit2.Index]"
+) -> tuple[str | None, tuple[MergeConflict, ...]]:
+    """Return the merged tree or the conflicts: path by path first, then with renames where that settles what is left.
+
+    Guessing renames first would make conflicts of files that only look alike.
+    """
+    first: tuple[MergeConflict, ...] = ()
+    for renames in (False, True):
+        index = merged(renames)
+        conflicts = _conflicts(repository, index)
+        if not conflicts:
+            return str(index.write_tree(repository.handle())), ()
+        first = first or conflicts
+    return None, first
 
 
 def _conflicts(repository: MemoryRepository, index: "pygit2.Index") -> tuple[MergeConflict, ...]:

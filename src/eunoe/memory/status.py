@@ -9,7 +9,7 @@ from eunoe.memory.working_tree import checked_out
 
 _STAGED: Final = 0b1_1111
 _UNTRACKED: Final = 1 << 7
-_MODIFIED: Final = 0b1_1110 << 8
+_MODIFIED: Final = 0b1_1111 << 8
 _CONFLICTED: Final = 1 << 15
 """libgit2's flags of a path (``git_status_t``)."""
 

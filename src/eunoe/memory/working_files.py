@@ -38,9 +38,10 @@ class WorkingFiles:
                 return None
             except OSError as error:
                 raise _in_the_way(path, error) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise _in_the_way(path)
         with os.fdopen(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _in_the_way(path)
             return file.read(at_most + 1)
 
     def write(self, path: str, data: bytes, *, executable: bool) -> None:
