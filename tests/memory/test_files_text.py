@@ -102,14 +102,13 @@ def test_a_file_that_is_read_and_written_again_is_the_same_file(data: bytes):
 @given(files, specs)
 def test_a_block_written_over_any_file_reads_back_as_the_same_block(data: bytes, spec: BlockSpec):
     before = read(data)
+    written, refused = b"", ""
     try:
         written = render_block(before, PATH, spec)
     except InvalidInput as error:
-        # Only a mapping between braces cannot take a new key in place.
         refused = error.message
-    else:
-        refused = ""
     if refused:
+        # Only a mapping between braces cannot take a new key in place.
         assert b"{" in data.splitlines()[1]
         assert "on a line of its own" in refused
         return

@@ -173,6 +173,8 @@ def _shown_blocks(inputs: PromptInputs, mode: Mode) -> tuple[Block, ...]:
 def _assemble(system: str, sections: str) -> str:
     if PLACEHOLDER in system:
         return system.replace(PLACEHOLDER, sections)
+    if not sections:
+        return system
     before = system.rstrip("\n")
     return f"{before}\n\n{sections}" if before else sections
 

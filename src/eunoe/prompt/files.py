@@ -59,7 +59,7 @@ class MemoryText(Struct, frozen=True, kw_only=True):
 
 
 def render_files(view: FileView) -> MemoryText:
-    """Return the memory section of layout 1."""
+    """Return the memory section of layout 1. ``<self>`` shows no description, as the agents' prompts expect it."""
     shown = sorted(view.files, key=lambda file: file.path)
     tags = section_tags(part for file in shown for part in _parts(file.path))
     own = [(file.path, _self(file, tags)) for file in shown if file.path == _SELF]
@@ -90,7 +90,7 @@ def element(kind: str, name: str) -> tuple[str, str]:
     """Return opening and closing tag of a section that is named so; ``kind`` is for names that are no tag names."""
     if has_own_tag(name):
         return f"<{name}>", f"</{name}>"
-    return f'<{kind} name="{_attribute(name)}">', f"</{kind}>"
+    return f'<{kind} name="{attribute_text(name)}">', f"</{kind}>"
 
 
 def path_text(path: str) -> str:
@@ -98,6 +98,14 @@ def path_text(path: str) -> str:
     return "".join(
         f"&#{ord(character)};" if unicodedata.category(character) in _NOT_SHOWN else character for character in path
     ).replace("<", "&lt;")
+
+
+def attribute_text(name: str) -> str:
+    """Return a name for use between double quotes in a tag; line breaks and the like are written as numbers."""
+    return "".join(
+        f"&#{ord(character)};" if unicodedata.category(character) in _NOT_SHOWN else escape_attribute(character)
+        for character in name
+    )
 
 
 def value_lines(value: str, tags: re.Pattern[str]) -> list[str]:
@@ -178,13 +186,3 @@ def _branches(names: Mapping[str, "_Names"], indent: str) -> list[str]:
         lines.append(f"{indent}{'└── ' if last else '├── '}{path_text(name)}")
         lines += _branches(names[name], f"{indent}{'    ' if last else '│   '}")
     return lines
-
-
-def _attribute(name: str) -> str:
-    # Attributes are escaped as everywhere; characters that could break the line beyond that are written as numbers.
-    return "".join(
-        f"&#{ord(character)};"
-        if character not in "\t\n\r" and unicodedata.category(character) in _NOT_SHOWN
-        else escape_attribute(character)
-        for character in name
-    )

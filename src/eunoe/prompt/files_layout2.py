@@ -5,8 +5,8 @@ Format: Letta Code's root-marker layout, with escaping of our own.
 
 from typing import Final
 
-from eunoe.prompt.escape import escape_attribute, escape_body, section_tags
-from eunoe.prompt.files import FileView, MemoryText, element, value_lines
+from eunoe.prompt.escape import escape_body, section_tags
+from eunoe.prompt.files import FileView, MemoryText, attribute_text, element, value_lines
 
 _INDEX: Final = "MEMORY.md"
 
@@ -43,7 +43,7 @@ def _deferred(folders: tuple[str, ...]) -> list[str]:
     if not folders:
         return []
     entries = [
-        f'<directory path="{escape_attribute(folder)}" index="{escape_attribute(folder + _INDEX)}" />'
+        f'<directory path="{attribute_text(folder)}" index="{attribute_text(folder + _INDEX)}" />'
         for folder in sorted(folders)
     ]
     return ["<deferred-memory>", *entries, "</deferred-memory>"]
