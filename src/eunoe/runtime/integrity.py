@@ -1,6 +1,5 @@
 """What is wrong with an agent's stored state, in plain words, and healing it by adding (I1 to I5)."""
 
-import hashlib
 from datetime import datetime
 from typing import Final
 
@@ -8,11 +7,11 @@ from msgspec import Struct, structs
 
 from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, refresh_prompt
-from eunoe.runtime.recovery import close_broken_calls, end_interrupted_run, release_dead_lease
+from eunoe.runtime.recovery import ask_again, close_broken_calls, end_interrupted_run, release_dead_lease
 from eunoe.runtime.runtime import Runtime, utc_now
-from eunoe.runtime.window import unanswered
+from eunoe.runtime.window import strays, unanswered
 from eunoe.state.conversations import Conversation
-from eunoe.state.errors import NotFound
+from eunoe.state.errors import NotFound, StoreError
 from eunoe.state.runs import UNFINISHED, Run
 from eunoe.store import agents, approvals, conversations, messages, runs, texts
 from eunoe.store.database import Transaction
@@ -44,28 +43,30 @@ class IntegrityReport(Struct, frozen=True, kw_only=True):
 def _check_window(tx: Transaction, conversation: Conversation) -> list[Violation]:
     where = f"conversation {conversation.id}"
     found: list[Violation] = []
-    if conversation.summary_message_id is not None:
-        try:
-            messages.get(tx, conversation.summary_message_id, conversation_id=conversation.id)
-        except NotFound:
-            return [
-                Violation(
-                    invariant=RUNS, subject=where, what=f"Its summary {conversation.summary_message_id} is missing."
-                )
-            ]
+    summary = conversation.summary_message_id
+    if summary is not None and not _has(tx, conversation, summary):
+        return [Violation(invariant=RUNS, subject=where, what=f"Its summary {summary} is missing.")]
     waiting = approvals.open_of(tx, conversation.id)
-    for broken in unanswered(conversations.window(tx, conversation)):
+    window = conversations.window(tx, conversation)
+    for stray in strays(window):
+        what = f"Message {stray.id} returns what no message before it asked for."
+        found.append(Violation(invariant=PAIRS, subject=where, what=what))
+    for broken in unanswered(window):
         if waiting is None or waiting.message_id != broken.message.id:
             calls = ", ".join(call.id for call in broken.calls)
             what = f"Message {broken.message.id} asked for calls that have no return: {calls}."
             found.append(Violation(invariant=PAIRS, subject=where, what=what))
-    if waiting is not None:
-        try:
-            messages.get(tx, waiting.message_id, conversation_id=conversation.id)
-        except NotFound:
-            what = f"It waits for an answer about message {waiting.message_id}, which is missing."
-            found.append(Violation(invariant=PAIRS, subject=where, what=what))
+    if waiting is not None and not _has(tx, conversation, waiting.message_id):
+        what = f"It waits for an answer about message {waiting.message_id}, which is missing."
+        found.append(Violation(invariant=PAIRS, subject=where, what=what))
     return found
+
+
+def _has(tx: Transaction, conversation: Conversation, message_id: str) -> bool:
+    try:
+        return messages.get(tx, message_id, conversation_id=conversation.id).position > 0
+    except NotFound:
+        return False
 
 
 def _check_prompt(tx: Transaction, conversation: Conversation) -> list[Violation]:
@@ -73,11 +74,11 @@ def _check_prompt(tx: Transaction, conversation: Conversation) -> list[Violation
     if conversation.compiled is None:
         return [Violation(invariant=PROMPT, subject=where, what="Its prompt was never compiled.")]
     try:
-        text = texts.get(tx, conversation.compiled.hash)
+        texts.get(tx, conversation.compiled.hash)
     except NotFound:
         what = f"The text of its compiled prompt {conversation.compiled.hash} is missing."
         return [Violation(invariant=PROMPT, subject=where, what=what)]
-    if hashlib.sha256(text.encode()).hexdigest() != conversation.compiled.hash:
+    except StoreError:
         what = f"The text of its compiled prompt does not have the hash {conversation.compiled.hash} that names it."
         return [Violation(invariant=PROMPT, subject=where, what=what)]
     return []
@@ -116,6 +117,9 @@ def find_violations(tx: Transaction, runtime: Runtime, agent_id: str) -> list[Vi
         Violation(invariant=RUNS, subject=f"run {run.id}", what=f"It says {run.status!r}, and nothing carries it.")
         for run in _dead_runs(tx, runtime, agent_id)
     ]
+    for message_id in messages.nowhere(tx, agent_id):
+        what = "It is in no conversation."
+        found.append(Violation(invariant=RUNS, subject=f"message {message_id}", what=what))
     for conversation in conversations.of_agent(tx, agent_id):
         found += _lease_violations(tx, runtime, conversation)
         found += _check_window(tx, conversation)
@@ -137,6 +141,10 @@ def _heal_conversation(tx: Transaction, runtime: Runtime, conversation: Conversa
     if waiting is not None and any(waiting.message_id in one.what for one in found):
         approvals.answer(tx, waiting, (), by="repair", run_id=None, now=now)
         healed.append(f"Closed the question about message {waiting.message_id}, which is missing.")
+    fresh = conversations.get(tx, conversation.id)
+    asked = ask_again(tx, fresh, conversations.window(tx, fresh), now)
+    if asked:
+        healed.append(f"Added calls for {asked} returns in conversation {conversation.id} whose own are lost.")
     closed = close_broken_calls(tx, conversations.get(tx, conversation.id), run_id=None, now=now)
     if closed:
         healed.append(f"Added error returns for {closed} calls in conversation {conversation.id}.")
@@ -167,6 +175,8 @@ async def repair(runtime: Runtime, agent_id: str) -> IntegrityReport:
         for run in _dead_runs(tx, runtime, agent_id):
             end_interrupted_run(tx, run, now)
             healed.append(f"Gave run {run.id} its end.")
+        back = [message_id for message_id in messages.nowhere(tx, agent_id) if messages.put_back(tx, message_id)]
+        healed += [f"Put message {message_id} back into its conversation." for message_id in back]
         for conversation in conversations.of_agent(tx, agent_id):
             healed += _heal_conversation(tx, runtime, conversation, now)
         left = find_violations(tx, runtime, agent_id)

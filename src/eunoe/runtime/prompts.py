@@ -8,6 +8,7 @@ from eunoe.models.protocol import ModelInfo, Models
 from eunoe.prompt.compile import CompiledPrompt, PromptInputs, compile_prompt, fingerprint
 from eunoe.state.agents import AgentState
 from eunoe.state.conversations import Compiled, Conversation, PromptFacts
+from eunoe.state.errors import NotFound, StoreError
 from eunoe.state.messages import Message, TextPart
 from eunoe.store import conversations, messages, texts
 from eunoe.store.database import Transaction
@@ -80,9 +81,19 @@ def current_prompt(
     if stored and not renew_facts:
         made_from = (stored.system_hash, stored.memory_revision, stored.inputs_hash)
         if fingerprint(inputs) == made_from:
-            return CurrentPrompt(text=texts.get(tx, stored.hash), compiled=stored, fresh=True)
+            return CurrentPrompt(text=_stored_text(tx, conversation.id, stored.hash), compiled=stored, fresh=True)
     prompt = compile_prompt(inputs)
     return CurrentPrompt(text=prompt.text, compiled=compiled_record(prompt, facts), fresh=False)
+
+
+def _stored_text(tx: Transaction, conversation_id: str, key: str) -> str:
+    try:
+        return texts.get(tx, key)
+    except NotFound:
+        raise StoreError(
+            f"The compiled prompt of conversation {conversation_id} is missing from the store. Repair the agent, which "
+            f"compiles it afresh, or restore the store from a backup."
+        ) from None
 
 
 def refresh_prompt(

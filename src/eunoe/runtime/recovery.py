@@ -1,22 +1,26 @@
 """What a crash left behind: leases of dead runs, calls without returns, runs without an end (I1, I3, I4)."""
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from msgspec import structs
 
 from eunoe.runtime.approvals import EXPIRED, denials, settled_results
-from eunoe.runtime.window import INTERRUPTED, MISSING, closing_message, unanswered
+from eunoe.runtime.window import INTERRUPTED, MISSING, asking_message, closing_message, strays, unanswered
 from eunoe.state.approvals import Answer, Approval
 from eunoe.state.conversations import Conversation
-from eunoe.state.errors import ConversationBusy, NotFound
+from eunoe.state.errors import ConversationBusy, EunoeError, NotFound
 from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
 from eunoe.state.messages import Message
 from eunoe.state.runs import UNFINISHED, Run, RunError
 from eunoe.store import approvals, conversations, messages, run_events, runs, steps
 from eunoe.store.database import Transaction
 from eunoe.store.messages import MessageQuery
+
+_log: Final = logging.getLogger(__name__)
 
 PROCESS_STOPPED: Final = RunError(
     type="interrupted", message="The process that carried this run stopped before the run ended."
@@ -68,18 +72,40 @@ def close_broken_calls(tx: Transaction, conversation: Conversation, *, run_id: s
     """Give each unanswered call of the window its recorded error return, and return how many calls that were.
 
     A call at the end of the window was cut off by a crash, and so was one that was approved (messages may have come
-    with the answer); any other came with a broken history. Calls that wait for an answer are not broken.
+    with the answer); any other came with a broken history. Calls that wait for an answer are not broken. Returns whose
+    calls are lost get a message that asks.
     """
-    return _close_in(tx, conversation, conversations.window(tx, conversation), run_id, now)
+    window = _asked_window(tx, conversation, now)
+    return _close_in(tx, conversation, window, run_id, now)
 
 
 def healed_window(
     tx: Transaction, conversation: Conversation, *, run_id: str | None, now: datetime
 ) -> tuple[Message, ...]:
     """Close the unanswered calls as ``close_broken_calls`` does, and return the window as it is then."""
-    window = conversations.window(tx, conversation)
+    window = _asked_window(tx, conversation, now)
     closed = _close_in(tx, conversation, window, run_id, now)
-    return conversations.window(tx, conversation) if closed else window
+    return conversations.window(tx, conversations.get(tx, conversation.id)) if closed else window
+
+
+def _asked_window(tx: Transaction, conversation: Conversation, now: datetime) -> tuple[Message, ...]:
+    window = conversations.window(tx, conversation)
+    if not ask_again(tx, conversation, window, now):
+        return window
+    return conversations.window(tx, conversations.get(tx, conversation.id))
+
+
+def ask_again(tx: Transaction, conversation: Conversation, window: Sequence[Message], now: datetime) -> int:
+    """Put a message that asks before each tool message whose own is lost, and return how many that were."""
+    lost = strays(window)
+    for stray in lost:
+        asking = asking_message(stray, conversation.id, now)
+        # Right before it; positions are wide apart.
+        put = messages.insert_after(tx, conversation.id, asking, stray.position - 2)
+        if put.position < conversation.window_from:
+            moved = structs.replace(conversations.get(tx, conversation.id), window_from=put.position)
+            conversation = conversations.update(tx, moved, now=now)
+    return len(lost)
 
 
 def _close_in(
@@ -159,25 +185,41 @@ def release_dead_lease(tx: Transaction, conversation: Conversation, now: datetim
 
 def sweep(tx: Transaction, *, is_running: Callable[[Conversation], bool], now: datetime) -> int:
     """End every unfinished run whose process is dead, and return how many there were. Runs at each opening."""
-    ended = 0
-    for run in runs.unfinished(tx):
+
+    def end(run: Run) -> bool:
         conversation = conversations.get(tx, run.conversation_id)
-        if conversation.lease_run_id == run.id:
-            if is_running(conversation):
-                continue
-            release_dead_lease(tx, conversation, now)
-        else:
+        if conversation.lease_run_id != run.id:
             end_interrupted_run(tx, run, now)
-        ended += 1
-    return ended
+            return True
+        if is_running(conversation):
+            return False
+        release_dead_lease(tx, conversation, now)
+        return True
+
+    return sum(_unless_damaged(tx, f"run {run.id}", partial(end, run)) for run in runs.unfinished(tx))
 
 
 def close_expired(tx: Transaction, *, is_running: Callable[[Conversation], bool], now: datetime) -> int:
     """Close every question whose time is over, and return how many there were."""
-    closed = 0
-    for approval in approvals.expired(tx, now):
+
+    def close(approval: Approval) -> bool:
         conversation = conversations.get(tx, approval.conversation_id)
-        if conversation.lease_run_id is None or not is_running(conversation):
-            close_approval(tx, approval, by="timeout", run_id=None, now=now)
-            closed += 1
-    return closed
+        if conversation.lease_run_id is not None and is_running(conversation):
+            return False
+        close_approval(tx, approval, by="timeout", run_id=None, now=now)
+        return True
+
+    return sum(_unless_damaged(tx, f"approval {one.id}", partial(close, one)) for one in approvals.expired(tx, now))
+
+
+def _unless_damaged(tx: Transaction, what: str, settle: Callable[[], bool]) -> bool:
+    """Settle one thing; when what is stored of it is damaged, leave it to a repair, and go on with the others."""
+    tx.execute("SAVEPOINT settling")
+    try:
+        settled = settle()
+    except EunoeError as error:
+        tx.execute("ROLLBACK TO settling")
+        _log.warning("%s is left as it is: %s", what, error)
+        settled = False
+    tx.execute("RELEASE settling")
+    return settled

@@ -26,7 +26,7 @@ from eunoe.runtime.turn import AlreadyStarted, Turn, TurnRequest
 from eunoe.runtime.watching import watch
 from eunoe.runtime.window import INTERRUPTED
 from eunoe.state.conversations import Conversation
-from eunoe.state.errors import ConversationBusy, EunoeError, PendingApproval, StoreError
+from eunoe.state.errors import ConversationBusy, EunoeError, PendingApproval
 from eunoe.state.events import Event, RunStarted
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
@@ -239,7 +239,7 @@ class Runtime:
                 await self.look_after()
                 if ticks % TIDY_EVERY == 0:
                     await self.tidy()
-            except StoreError as error:
+            except EunoeError as error:
                 _log.warning("the store cannot be looked after now: %s", error)
 
     async def aclose(self) -> None:

@@ -14,6 +14,7 @@ INTERRUPTED: Final = (
     "before you call it again."
 )
 MISSING: Final = "The history holds no return for this call. Its outcome is unknown."
+LOST: Final = "The message that asked for this call is lost; its arguments are unknown."
 CANCELLED: Final = "Cancelled by the user before the result of this call was recorded. Its outcome is unknown."
 
 
@@ -47,6 +48,33 @@ def unanswered(window: Sequence[Message]) -> list[Unanswered]:
         if calls:
             found.append(Unanswered(message=message, calls=calls, after=after))
     return found
+
+
+def strays(window: Sequence[Message]) -> list[Message]:
+    """Find the tool messages none of whose returns the assistant message before them asked for, oldest first."""
+    found: list[Message] = []
+    due: set[str] = set()
+    for message in window:
+        if message.role == "tool":
+            if message.tool_returns and not any(part.tool_call_id in due for part in message.tool_returns):
+                found.append(message)
+        elif message.role != "approval":
+            due = {call.id for call in message.tool_calls}
+    return found
+
+
+def asking_message(stray: Message, conversation_id: str, now: datetime) -> Message:
+    """Return the assistant message that stands in for the one that asked for these returns, and is lost."""
+    return Message(
+        id=new_id("message"),
+        agent_id=stray.agent_id,
+        conversation_id=conversation_id,
+        role="assistant",
+        parts=tuple(ToolCallPart(id=part.tool_call_id, name=part.name, arguments="{}") for part in stray.tool_returns),
+        run_id=stray.run_id,
+        created_at=now,
+        meta={"healed": LOST},
+    )
 
 
 def closing_message(

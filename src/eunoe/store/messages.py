@@ -219,6 +219,39 @@ def delete_all(tx: Transaction, agent_id: str) -> None:
     )
 
 
+def nowhere(tx: Transaction, agent_id: str) -> list[str]:
+    """Return the ids of an agent's messages that are in no conversation, oldest first: their places are lost."""
+    rows = tx.rows(
+        "SELECT id FROM messages WHERE agent_id = ? AND NOT EXISTS "
+        "(SELECT 1 FROM conversation_messages cm WHERE cm.message_id = messages.id) ORDER BY seq",
+        (agent_id,),
+    )
+    return [message_id for (message_id,) in rows]
+
+
+def put_back(tx: Transaction, message_id: str) -> bool:
+    """Give a message that is in no conversation a place in the one it was written in, by its ``seq``.
+
+    Says whether there was a place. Raises ``NotFound`` for the message.
+    """
+    message = get(tx, message_id)
+    row = tx.row(
+        "SELECT MAX(cm.position) FROM conversation_messages cm JOIN messages ON messages.id = cm.message_id "
+        "WHERE cm.conversation_id = ? AND messages.seq < ?",
+        (message.conversation_id, message.seq),
+    )
+    before: int = row[0] if row is not None and row[0] is not None else 0
+    following = tx.row(
+        "SELECT COALESCE((SELECT MIN(cm.position) FROM conversation_messages cm "
+        "WHERE cm.conversation_id = c.id AND cm.position > ?), c.next_position) FROM conversations c WHERE c.id = ?",
+        (before, message.conversation_id),
+    )
+    if following is None or following[0] - before < 2:
+        return False
+    tx.execute(_PLACE, (message.conversation_id, (before + following[0]) // 2, message_id))
+    return True
+
+
 def _next_position(tx: Transaction, conversation_id: str) -> int:
     row = tx.row("SELECT next_position FROM conversations WHERE id = ?", (conversation_id,))
     if row is None:
