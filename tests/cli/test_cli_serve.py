@@ -42,6 +42,37 @@ def test_it_says_where_it_is_serves_and_stops(cli: Cli, number: signal.Signals) 
         assert process.wait(PATIENCE) == 0
 
 
+def test_O01_a_server_on_the_same_store_has_the_agents_and_one_on_another_path_warns(cli: Cli) -> None:
+    warning = "there was no store at"
+    with serving(cli, "--log", "json") as (process, (_, address)):
+        url = f"{address.removeprefix('Eunoe listens on ')}/v1/agents/"
+        made = httpx2.post(url, json={"name": "Ada", "model": "scripted/demo"}, timeout=PATIENCE).json()
+        process.kill()
+        assert warning in process.communicate(timeout=PATIENCE)[1]
+    with serving(cli, "--log", "json") as (process, (_, address)):
+        url = f"{address.removeprefix('Eunoe listens on ')}/v1/agents/"
+        assert [agent["id"] for agent in httpx2.get(url, timeout=PATIENCE).json()] == [made["id"]]
+        process.kill()
+        assert warning not in process.communicate(timeout=PATIENCE)[1]
+    wrong = cli.home / "mounted-elsewhere"
+    with serving(cli, "--log", "json", "--home", str(wrong)) as (process, (store, _)):
+        assert store == f"Store: {wrong / 'eunoe.db'}"
+        process.kill()
+        assert f"{warning} {wrong / 'eunoe.db'}" in process.communicate(timeout=PATIENCE)[1]
+
+
+def test_A06_a_conversation_that_is_named_is_opened_beside_another_process(cli: Cli) -> None:
+    cli.done("run", "-p", "SAY:one", "--model", "scripted/demo")
+    fork = cli.done("conversations", "fork", "companion").strip()
+    with serving(cli) as (_, (_, address)):
+        said = cli.process("run", "-p", "SAY:two", "--conversation", fork)
+        assert (said.returncode, said.stdout) == (0, "two\n")
+        url = f"{address.removeprefix('Eunoe listens on ')}/v1/conversations/{fork}/messages"
+        listed = httpx2.get(url, params={"order": "asc"}, timeout=PATIENCE).json()
+    spoken = [message["content"] for message in listed if message["message_type"] == "assistant_message"]
+    assert spoken == ["one", "two"]
+
+
 def test_a_token_is_asked_for(cli: Cli) -> None:
     with serving(cli, "--token", "a-long-and-random-token") as (_, (_, address)):
         url = f"{address.removeprefix('Eunoe listens on ')}/v1/agents/"

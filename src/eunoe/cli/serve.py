@@ -16,6 +16,7 @@ from eunoe.runtime.settings import Settings
 from eunoe.server.serve import DEFAULT_PORT, Binding, PortInUse, configure_logging
 from eunoe.server.serve import serve as serve_until_stopped
 
+_log: Final = logging.getLogger(__name__)
 _LEVELS: Final = ("debug", "info", "warning", "error")
 
 
@@ -52,7 +53,7 @@ def serve(
         serve_until_stopped,
         partial(open_runtime, settings),
         binding,
-        announce=partial(_announce, settings),
+        announce=partial(_announce, settings, settings.database.exists()),
         log_requests=level <= logging.DEBUG,
     )
     faster = {"use_uvloop": True} if find_spec("uvloop") else {}
@@ -62,5 +63,11 @@ def serve(
         raise Failure(error.message, BAD_INPUT) from error
 
 
-def _announce(settings: Settings, url: str) -> None:
+def _announce(settings: Settings, was_there: bool, url: str) -> None:
+    if not was_there:
+        _log.warning(
+            "there was no store at %s, so a new one was made; if your agents should be there, check EUNOE_HOME or "
+            "--home, and where a container's volume is mounted",
+            settings.database,
+        )
     click.echo(f"Store: {settings.database}\nEunoe listens on {url}")
