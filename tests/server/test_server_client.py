@@ -133,6 +133,16 @@ def test_a_failure_before_output_is_an_http_error_in_both_ways(client: Letta):
         stream(client, agent.id, "ERROR:401", tokens=True)
 
 
+@pytest.mark.parametrize("failing", ["ERROR:529", f"{EDIT}\nTHEN:\nERROR:401"])
+def test_a_client_that_repeats_by_itself_does_not_store_the_message_of_a_failed_turn_again(client: Letta, failing: str):
+    agent = new_agent(client)
+    with pytest.raises(letta_client.APIStatusError) as refused:
+        say(client.with_options(max_retries=2), agent.id, failing)
+    assert refused.value.response.headers["x-should-retry"] == "false"
+    listed = client.agents.messages.list(agent.id, order="asc")
+    assert [message.message_type for message in listed].count("user_message") == 1
+
+
 def test_a_failure_after_output_reaches_the_client_after_the_stop_reason(client: Letta):
     agent = new_agent(client)
     messages: Any = [{"role": "user", "content": f"{EDIT}\nTHEN:\nERROR:401"}]

@@ -264,6 +264,7 @@ HOSTILE: list[tuple[str, str, bytes, int, str]] = [
         422,
         "body.tags[1]: must not contain the character U+D800",
     ),
+    ("POST", AGENTS, b'{"name":"a\\ud800"}', 422, "body.name: must not contain the character U+D800"),
     ("POST", AGENTS, b'{"model":"scripted/demo","\\udfff":1}', 422, "must not contain the character U+DFFF"),
     ("POST", AGENTS, b'{"model":"scripted/demo","name":"\xff"}', 422, "body: not valid JSON: Invalid UTF-8"),
     ("POST", AGENTS, b"[" * 5000, 422, "body: nested too deeply"),

@@ -113,7 +113,7 @@ def body_value(raw: bytes, form: type[T]) -> T:
     try:
         value: object = msgspec.json.decode(raw) if raw.strip() else {}
     except msgspec.DecodeError as error:
-        raise Unprocessable(f"body: {_json_complaint(raw, error)}") from error
+        raise Unprocessable(_json_complaint(raw, error)) from error
     except RecursionError as error:
         raise Unprocessable("body: nested too deeply") from error
     if b"\\u0000" in raw:
@@ -125,12 +125,12 @@ def body_value(raw: bytes, form: type[T]) -> T:
 
 def _json_complaint(raw: bytes, error: msgspec.DecodeError) -> str:
     """Say what is wrong with a body; half a surrogate pair, which Python's parser lets through, by its field."""
+    complaint = f"body: not valid JSON: {error}"
     try:
         lenient: object = json.loads(raw)
     except (ValueError, RecursionError):
-        return f"not valid JSON: {error}"
-    found = _unstorable(lenient)
-    return f"not valid JSON: {error}" if found is None else found.removeprefix("body: ")
+        return complaint
+    return _unstorable(lenient) or complaint
 
 
 def _unstorable(value: object) -> str | None:

@@ -1,7 +1,7 @@
 """``conversation_search``: its schema, its arguments, and how what was found is told to the model."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, time
 from typing import Any, Final, Literal, cast
 from zoneinfo import ZoneInfo
 
@@ -72,7 +72,7 @@ def _moment(text: object, field: str, zone: ZoneInfo, *, end: bool) -> datetime 
             f"Invalid {field} {text!r}. Use ISO 8601: YYYY-MM-DD or YYYY-MM-DDTHH:MM.", field=field
         ) from None
     if end and len(text) == len("2026-05-01"):
-        moment = datetime.combine(moment.date(), time()) + timedelta(days=1) - timedelta(microseconds=1)
+        moment = datetime.combine(moment.date(), time.max)
     return moment if moment.tzinfo else moment.replace(tzinfo=zone)
 
 

@@ -125,10 +125,14 @@ def unprocessable(message: str, *, examples: tuple[str, ...] = ()) -> Failure:
 
 
 def run_failure(error: RunError) -> Failure:
-    """Return the answer for a run that failed before it told anything."""
+    """Return the answer for a run that failed before it told anything.
+
+    Its messages are stored and its model was asked again as often as makes sense, so the official clients are told
+    not to repeat the request by themselves: each repetition would store the messages once more.
+    """
     status = error.status if error.status is not None else _RUN_ERRORS.get(error.type, 502)
     body = {"error": {"type": error.type, "message": error.message, "detail": error.detail}}
-    return Failure(status, body)
+    return Failure(status, body, {"x-should-retry": "false"})
 
 
 def _coded(error: EunoeError) -> dict[str, Any]:
