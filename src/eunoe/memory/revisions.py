@@ -1,5 +1,6 @@
 """Which commit is meant: short ids, tags, branches and ``HEAD~2``; and how commits are given names."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -42,8 +43,9 @@ def tags(repository: MemoryRepository) -> tuple[NamedCommit, ...]:
 def create_branch(repository: MemoryRepository, name: str, commit: str) -> None:
     """Make a branch at a commit. Raises ``Conflict`` when the name is taken, and ``InvalidInput`` for a bad one."""
     _check_name(_BRANCHES + name, name)
+    _check_free(branches(repository), name, "branch")
     if not set_branch(repository.handle(), _BRANCHES + name, None, commit, "eunoe: branch"):
-        raise Conflict(f"There is a branch {name!r} already, or one whose name is in the way. Choose another name.")
+        raise _taken("branch", name)
 
 
 def delete_branch(repository: MemoryRepository, name: str) -> None:
@@ -59,8 +61,9 @@ def delete_branch(repository: MemoryRepository, name: str) -> None:
 def tag(repository: MemoryRepository, name: str, commit: str, *, author: Author, message: str, when: datetime) -> None:
     """Give a commit a lasting name, as an annotated tag. Raises ``Conflict`` when the name is taken."""
     _check_name(_TAGS + name, name)
+    _check_free(tags(repository), name, "tag")
     if not create_tag(repository.handle(), name, commit, author, message, when):
-        raise Conflict(f"There is a tag {name!r} already. Choose another name.")
+        raise _taken("tag", name)
 
 
 def _check_name(full_name: str, name: str) -> None:
@@ -68,6 +71,17 @@ def _check_name(full_name: str, name: str) -> None:
         raise InvalidInput(
             f"{name!r} is no name for a branch or a tag. Use letters, digits, '-' and '/'.", field="name"
         )
+
+
+def _check_free(existing: Sequence[NamedCommit], name: str, kind: str) -> None:
+    """Raise ``Conflict`` for a name that is taken; names are files for git, so ``a`` and ``a/b`` exclude each other."""
+    for other in existing:
+        if f"{other.name}/".startswith(f"{name}/") or f"{name}/".startswith(f"{other.name}/"):
+            raise _taken(kind, other.name)
+
+
+def _taken(kind: str, name: str) -> Conflict:
+    return Conflict(f"There is a {kind} {name!r} already. Choose a name that is not that, nor below or above it.")
 
 
 def _named(repository: MemoryRepository, prefix: str) -> tuple[NamedCommit, ...]:
