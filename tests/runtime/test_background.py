@@ -151,3 +151,38 @@ async def test_events_are_forgotten_when_their_time_is_over_and_messages_are_not
         assert later.messages == told.messages
         assert later.ended.stop_reason == "end_turn"
         assert [type(event) for event in later.events] == [RunStarted, *[MessageStored] * 3, RunEnded]
+
+
+@pytest.mark.parametrize("background", [True, False])
+async def test_a_run_whose_agent_another_process_deletes_ends_and_takes_nobody_with_it(
+    tmp_path: Path, endpoint: ChatEndpoint, *, background: bool
+) -> None:
+    hold = threading.Event()
+    endpoint.answers(Answer(text=("Once upon ", "a time."), hold=hold))
+    async with open_home(tmp_path, endpoint.environment) as home:
+        agent = await home.create_agent(model=MODEL)
+        bystander = await home.create_agent(model="scripted/demo")
+        handle = await home.runtime.start(request(agent, "A story.", background=background))
+        await first_delta(handle)
+        async with open_home(tmp_path, endpoint.environment) as other:
+            await (await other.agent(agent.id)).delete()
+        hold.set()
+        assert (await watch(handle)).ended.stop_reason == "error"
+        assert await bystander.ask("SAY:still here") == "still here"
+
+
+async def test_events_that_cannot_be_stored_end_their_run_alone(tmp_path: Path) -> None:
+    async with open_home(tmp_path) as home:
+        agent = await home.create_agent(model="scripted/demo", memory={"human": "Likes maps."})
+        await home.runtime.db.write(
+            lambda tx: tx.execute(
+                "CREATE TRIGGER full BEFORE INSERT ON run_events WHEN NEW.seq > 2 BEGIN SELECT RAISE(ABORT, 'no'); END"
+            )
+        )
+        told = await send(home, agent, _TWO_STEPS, background=True)
+        assert told.ended.stop_reason == "error"
+        run = await run_of(home, told)
+        assert run.completed_at is not None
+        assert await agent.ask("SAY:on") == "on"
+        later = await watch(await watch_run(home.runtime, run.id))
+        assert later.ended.stop_reason == run.stop_reason

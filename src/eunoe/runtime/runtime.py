@@ -150,6 +150,8 @@ class Runtime:
             else:
                 handle.publish(started)
                 await self._drive(turn, handle.publish, scope)
+        except Exception:  # noqa: BLE001 - the boundary of a run's events: what stops them must not stop other runs
+            _log.exception("the events of run %s could not be stored", turn.run.id)
         finally:
             self._running.pop(turn.run.id, None)
             if handle.ended is None:
