@@ -1,6 +1,8 @@
 """What all tests share."""
 
+import secrets
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -12,6 +14,24 @@ from model_servers.openai_server import openai_server as make_openai_server
 # How long an example takes depends on what else the machine does; pytest's own timeout bounds the whole.
 settings.register_profile("eunoe", deadline=None)
 settings.load_profile("eunoe")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed of the property tests here, so that each run can tell it."""
+    if config.option.hypothesis_seed is None:
+        given = getattr(config, "workerinput", {}).get("hypothesis_seed")
+        config.option.hypothesis_seed = given or str(secrets.randbelow(2**32))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Give the seed to each worker of a parallel run."""
+    node.workerinput["hypothesis_seed"] = node.config.option.hypothesis_seed
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Tell the seed, whatever the outcome."""
+    terminalreporter.write_line(f"Property tests: repeat with --hypothesis-seed={config.option.hypothesis_seed}")
 
 
 @pytest.fixture

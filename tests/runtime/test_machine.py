@@ -20,7 +20,7 @@ from crash_orders import Order
 from dying_process import Dying, dying_process
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 from machine_house import CLIENT, GATED, WINDOW, House
 from store_ledger import OF_THE_CLIENT
 
@@ -30,9 +30,13 @@ from eunoe.state.errors import EunoeError
 from eunoe.state.messages import ApprovalPart, ToolReturnPart
 from eunoe.state.rules import ApprovalRule, MaxCountRule, RequiredBeforeExitRule, TerminalRule
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(6_000 if os.environ.get("EUNOE_SOAK") else 300)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(6_000 if os.environ.get("EUNOE_SOAK") else 900)]
 
 _SOAK: Final = bool(os.environ.get("EUNOE_SOAK"))
+
+EXAMPLES: Final = 2_500 if _SOAK else 34
+LEAST_STEPS: Final = 2_000
+"""Steps that a run must have taken; an example has at most eighty, and often fewer."""
 
 LABELS: Final = ("human", "persona", "team")
 FILL: Final = "and so on " * 60
@@ -61,9 +65,11 @@ class Conversations(RuleBasedStateMachine):
     portal: BlockingPortal
     dying: Dying
     scratch: Path
+    steps: int = 0
 
     def __init__(self) -> None:
         super().__init__()
+        Conversations.steps -= 1  # an example begins with a look at it
         self.folder = Path(mkdtemp(dir=self.scratch))
         self.house = House(self.portal, self.folder / "store", self.dying)
         self.last: tuple[str, Reply] | None = None
@@ -73,6 +79,10 @@ class Conversations(RuleBasedStateMachine):
             self.house.close()
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    @invariant()
+    def count(self) -> None:
+        Conversations.steps += 1
 
     def script(self, sections: list[tuple[str, ...]]) -> str:
         """Write what the model is to do, with words that were never used."""
@@ -349,7 +359,7 @@ def test_nothing_that_can_be_done_breaks_a_conversation(tmp_path: Path) -> None:
             run_state_machine_as_test(
                 Conversations,
                 settings=settings(
-                    max_examples=2_000 if _SOAK else 25,
+                    max_examples=EXAMPLES,
                     stateful_step_count=80,
                     print_blob=True,
                     suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
@@ -358,3 +368,4 @@ def test_nothing_that_can_be_done_breaks_a_conversation(tmp_path: Path) -> None:
             )
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    assert Conversations.steps >= LEAST_STEPS
