@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,6 @@ from eunoe.embedded import Agent, Home
 from eunoe.prompt.compile import PromptInputs, compile_prompt
 from eunoe.runtime.agents import reset_messages, update_agent
 from eunoe.runtime.approvals import Reply
-from eunoe.runtime.blocks import update_block
 from eunoe.runtime.compaction_call import compact_conversation
 from eunoe.runtime.conversations import (
     ConversationSpec,
@@ -30,18 +29,14 @@ from eunoe.runtime.conversations import (
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.integrity import integrity
 from eunoe.runtime.manifest import manifest
-from eunoe.runtime.opening import open_turn
-from eunoe.runtime.payload_view import fitted
+from eunoe.runtime.preview import preview
 from eunoe.runtime.recompile import read_system_message
 from eunoe.runtime.replay import step_request
-from eunoe.runtime.requests import turn_request
 from eunoe.runtime.runtime import utc_now
 from eunoe.runtime.turn import TurnRequest
 from eunoe.state.agents import AgentChanges
-from eunoe.state.blocks import BlockChanges
 from eunoe.state.conversations import PromptFacts
 from eunoe.state.errors import EunoeError, PendingApproval
-from eunoe.state.ids import new_id
 from eunoe.state.messages import TextPart
 from eunoe.state.rules import ApprovalRule
 from eunoe.store import agents, blocks, conversations, isolated, run_events, tools
@@ -55,10 +50,6 @@ WINDOW: Final = 2_600
 """Tokens of a window that a few long messages fill."""
 
 
-class _Back(Exception):
-    """Takes a transaction back that was only to see whether it could be done."""
-
-
 class House:
     """The store, the runtime that has it open, and the ledger that audits it."""
 
@@ -67,6 +58,8 @@ class House:
         self._folder = folder
         self._dying = dying
         self._words = 0
+        self._looks = 0
+        self._probed: dict[str, Row] = {}
         self._broken = False
         self._otids: dict[str, tuple[TurnRequest, str]] = {}
         self._facts: dict[str, str] = {}
@@ -283,15 +276,19 @@ class House:
 
     async def _set_value(self, conversation_id: str, label: str, value: str) -> None:
         agent_id = self.agent_of(conversation_id)
+        own = self.ledger.books.own_blocks.get((conversation_id, label))
 
-        def write(tx: Transaction) -> Edit:
-            own = self.ledger.books.own_blocks.get((conversation_id, label))
-            block_id = own or blocks.by_label(tx, agent_id, label).id
-            update_block(tx, block_id, BlockChanges(value=value), now=utc_now())
-            return Edit(label, None, value=value)
+        def write(tx: Transaction) -> None:
+            block = blocks.get(tx, own or "")
+            changed = structs.replace(block, value=value)
+            blocks.update(tx, changed, expected_revision=block.revision, actor="user", run_id=None, now=utc_now())
 
         try:
-            self.ledger.acknowledge(await self.home.runtime.db.write(write))
+            if own is None:
+                await Agent(self.home.runtime, agent_id).update_block(label, value=value)
+            else:
+                await self.home.runtime.db.write(write)
+            self.ledger.acknowledge(Edit(label, None, value=value))
         except EunoeError as refusal:
             assert refusal.code == "NOT_FOUND"  # noqa: PT017 - the block may be detached; anything else is wrong
 
@@ -398,41 +395,20 @@ class House:
         return compile_prompt(await self.home.runtime.db.read(gather)).text
 
     async def _probe(self, books: Books) -> None:
-        """See that each conversation would take a message now, and what its model would get; take it all back."""
-        runtime = self.home.runtime
-        bodies: dict[str, bytes] = {}
-
-        def opened(tx: Transaction, key: str, row: Row, **fields: Any) -> bytes:
-            asked = TurnRequest(
-                agent_id=row["agent_id"], conversation_id=key, messages=(user("SAY:ok"),), max_steps=1, **fields
-            )
-            turn = open_turn(
-                tx,
-                asked,
-                run_id=new_id("run"),
-                owner=runtime.db.owner,
-                is_running=runtime.is_running,
-                models=runtime.models,
-                now=utc_now(),
-            )
-            return runtime.models.payload(fitted(turn_request(turn))).body
-
-        def probe(tx: Transaction) -> None:
-            for key, row in books.conversations.items():
-                waiting = books.waiting(key)
-                if waiting is not None and waiting["expires_at"] != 1:
-                    with pytest.raises(PendingApproval, match="waiting for approval") as pending:
-                        opened(tx, key, row)
-                    assert pending.value.details["pending_request_id"] == waiting["message_id"]
-                tx.execute("SAVEPOINT probe")
-                bodies[key] = opened(tx, key, row, on_pending="deny_and_continue")
-                tx.execute("ROLLBACK TO probe")
-            raise _Back
-
-        with suppress(_Back):
-            await runtime.db.write(probe)
-        for body in bodies.values():
-            sent = json.loads(body)
+        """See that each conversation would take a message now, and what its model would get; nothing is stored."""
+        self._looks += 1
+        for key, row in books.conversations.items():
+            if self._probed.get(key) == row and self._looks % 4:
+                continue
+            self._probed[key] = row
+            asked = TurnRequest(agent_id=row["agent_id"], conversation_id=key, messages=(user("SAY:ok"),))
+            waiting = books.waiting(key)
+            if waiting is not None and waiting["expires_at"] != 1:
+                with pytest.raises(PendingApproval) as pending:
+                    await preview(self.home.runtime, asked)
+                assert pending.value.details["pending_request_id"] == waiting["message_id"]
+            payload = await preview(self.home.runtime, structs.replace(asked, on_pending="deny_and_continue"))
+            sent = json.loads(payload.body)
             assert sent["messages"][-1] == {"role": "user", "content": "SAY:ok"}
             assert_body_paired(sent)
 
