@@ -122,6 +122,7 @@ def test_a_label_that_cannot_be_a_file_is_refused_as_a_label(label: str, reason:
         (["A.md", "a.md"], [("a.md", "A.md")]),
         (["\u00e9.md", "e\u0301.md"], [("\u00e9.md", "e\u0301.md")]),
         (["stra\u00dfe.md", "STRASSE.md"], [("stra\u00dfe.md", "STRASSE.md")]),
+        (["\u03b1\u0345\u0301.md", "\u03b1\u0301\u0345.md"], [("\u03b1\u0345\u0301.md", "\u03b1\u0301\u0345.md")]),
         (["notes/a.md", "Notes"], [("Notes", "notes/")]),
         (["x/A/1.md", "x/a/2.md"], []),
         (["a.md", "A.md", "\u00c5.md"], [("a.md", "A.md")]),

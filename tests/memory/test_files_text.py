@@ -151,6 +151,13 @@ def test_only_the_bytes_of_what_changed_change(changes: dict[str, Any], old: str
     assert written.decode() == TEXT.replace(old, new)
 
 
+def test_a_comment_after_an_empty_value_stays():
+    data = b"---\ndescription:\n# about the limit\n\nlimit: 5\n---\n"
+    assert render(read(data), path=PATH, body="", description="Facts") == data.replace(
+        b"description:", b"description: Facts"
+    )
+
+
 def test_line_ends_and_byte_order_mark_of_a_file_stay_when_it_changes():
     data = "\ufeff---\r\ndescription: x\r\n---\r\nLikes maps.\r\n".encode()
     written = render(read(data), path=PATH, body="Likes\nstars.\n", limit=7)
