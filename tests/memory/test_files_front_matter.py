@@ -155,9 +155,7 @@ def test_other_lines_of_such_signs_are_text(text: str):
         ("metadata: [a]", "front matter", 2, "a mapping"),
     ],
 )
-def test_front_matter_that_does_not_mean_one_thing_is_refused_at_its_line(
-    front: str, rule: str, line: int, words: str
-):
+def test_front_matter_that_does_not_mean_one_thing_is_refused_at_its_line(front: str, rule: str, line: int, words: str):
     found = problem(f"---\n{front}\n---\nbody\n")
     assert (found.rule, found.line) == (rule, line), found
     assert words in found.message
