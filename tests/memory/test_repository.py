@@ -321,6 +321,8 @@ def test_snapshot_of_a_commit_shares_what_did_not_change(tmp_path: Path):
         ("notes/3/x.md", True, True),
     ]
     assert repository.snapshot(head) is before
+    assert [entry.path for entry in before.below("b")] == [entry.path for entry in before.below("b/c/")] == ["b/c/d.md"]
+    assert before.below("b/c/d.md") == before.below("nowhere") == ()
 
 
 names = st.sampled_from(["a", "b", "a.md", "a-", "a0", "caf\u00e9", "\uffff", "\U00010000", "z z"])

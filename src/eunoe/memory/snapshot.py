@@ -49,6 +49,16 @@ class Snapshot(Struct, frozen=True, kw_only=True):
         found = self.entries[at] if at < len(self.entries) else None
         return found if found is not None and found.path == path else None
 
+    def below(self, folder: str) -> tuple[TreeEntry, ...]:
+        """Return the files in and below a folder, by path in code point order; none when there is no such folder."""
+        found = self.root
+        for name in folder.strip("/").split("/"):
+            inner = found.folders.get(name)
+            if inner is None:
+                return ()
+            found = inner
+        return found.entries
+
 
 class PathChange(Struct, frozen=True, kw_only=True):
     """One path that differs between two commits; ``None`` stands for not there."""
@@ -64,16 +74,23 @@ def read_folder(tree_id: str, read: ReadTree, before: Folder | None = None, pref
         return before
     known = before.folders if before is not None else {}
     files: list[TreeEntry] = []
+    entries: list[TreeEntry] = []
     folders: dict[str, Folder] = {}
+    ascii_only = True
     for mode, raw_name, raw_id in _RECORD.findall(read(tree_id)):
         name = raw_name.decode("utf-8", "surrogateescape")
+        ascii_only = ascii_only and name.isascii()
         if mode == _FOLDER:
-            folders[name] = read_folder(raw_id.hex(), read, known.get(name), f"{prefix}{name}/")
+            folder = folders[name] = read_folder(raw_id.hex(), read, known.get(name), f"{prefix}{name}/")
+            entries += folder.entries
         else:
-            files.append(TreeEntry(path=prefix + name, blob_id=raw_id.hex(), mode=int(mode, 8), size=None))
-    files.sort(key=_PATH)
-    below = (entry for folder in folders.values() for entry in folder.entries)
-    entries = sorted((*files, *below), key=_PATH)
+            entry = TreeEntry(path=prefix + name, blob_id=raw_id.hex(), mode=int(mode, 8), size=None)
+            files.append(entry)
+            entries.append(entry)
+    if not ascii_only:
+        # Git sorts by bytes, which is the order of code points for text; names that are no text may stand elsewhere.
+        files.sort(key=_PATH)
+        entries.sort(key=_PATH)
     return Folder(tree_id=tree_id, files=tuple(files), entries=tuple(entries), folders=folders)
 
 

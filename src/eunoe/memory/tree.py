@@ -10,7 +10,7 @@ SYMLINK: Final = 0o120000
 SUBMODULE: Final = 0o160000
 
 
-class TreeEntry(Struct, frozen=True, kw_only=True):
+class TreeEntry(Struct, frozen=True, kw_only=True, gc=False):
     """One path of a commit, as ``git ls-tree -r`` tells it; folders are no entries.
 
     ``path`` is relative, with ``/`` between its parts, and is kept as git has it: no normalisation of Unicode; bytes

@@ -1,0 +1,143 @@
+"""Reading memory files for a prompt costs what changed, not what there is (I6); and how long a commit takes."""
+
+import gc
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from bench.clock import median, quiet
+from bench.figures import Figure
+from eunoe.memory.git_library import Author
+from eunoe.memory.locks import writing
+from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.repository_create import create_repository
+
+SIZES: Final = (10, 1_000, 10_000)
+IN_PROMPT: Final = 50
+"""Files under ``system/``, whose text every compilation needs (all of them in a small memory)."""
+
+ROUNDS: Final = 15
+SAME_ROUNDS: Final = 300
+WRITERS: Final = 4
+COMMITS: Final = 40
+
+SAME_MS: Final = 0.2
+CHANGED_MS: Final = 5.0
+COLD_MS: Final = 60.0
+HEAD_US: Final = 50.0
+
+_AUTHOR: Final = Author("Bench", "bench@eunoe.local")
+
+
+def measure() -> list[Figure]:
+    """Measure reads of memories of several sizes, and commits."""
+    figures: list[Figure] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for size in SIZES:
+            figures += _reads(Path(folder) / f"memory-{size}", size)
+        figures.append(_commits(Path(folder) / "commits"))
+    return figures
+
+
+def read_for_prompt(repository: MemoryRepository) -> int:
+    """Do what a compilation reads: the head, all names, and the text of files under ``system/``; return its length."""
+    head = repository.head()
+    if head is None:
+        return 0
+    return sum(len(repository.read(entry.blob_id)) for entry in repository.snapshot(head).below("system"))
+
+
+def _reads(path: Path, size: int) -> list[Figure]:
+    repository = _make(path, size)
+    _git(path, "gc", "--quiet")
+    cold = [_ms(lambda: read_for_prompt(MemoryRepository.open(path))) for _ in range(ROUNDS)]
+    read_for_prompt(repository)
+    changed = [_changed(repository, number) for number in range(ROUNDS)]
+    same = [_ms(lambda: read_for_prompt(repository)) for _ in range(SAME_ROUNDS)]
+    head = [_ms(lambda: [repository.head() for _ in range(100)]) * 10 for _ in range(ROUNDS)]
+    shown = [_ms(lambda: _git(path, "show", "main:system/0000.md")) for _ in range(ROUNDS)]
+    in_prompt = min(size, IN_PROMPT)
+    files = f"{size:,} memory files"
+    largest = size == SIZES[-1]
+    return [
+        _told(f"{files}, first read", quiet(cold), COLD_MS if largest else None, f"packed, {in_prompt} in the prompt"),
+        _told(f"{files}, one has changed", quiet(changed), CHANGED_MS, f"lower quartile of {ROUNDS}"),
+        _told(f"{files}, nothing has changed", quiet(same), SAME_MS, f"lower quartile of {SAME_ROUNDS}"),
+        Figure(name=f"{files}, which commit", value=quiet(head), reach=HEAD_US, unit="us"),
+        _told(f"{files}, one git process a file", median(shown) * in_prompt, None, f"{in_prompt} times `git show`"),
+    ]
+
+
+def _told(name: str, value: float, reach: float | None, note: str) -> Figure:
+    return Figure(name=name, value=value, reach=reach, unit="ms", note=note)
+
+
+def _make(path: Path, size: int) -> MemoryRepository:
+    files = {
+        f"system/{n:04}.md" if n < IN_PROMPT else f"notes/{n // 100:03}/{n:05}.md": (
+            b"---\ndescription: Note %d\n---\n" % n + b"What is known about it, line after line.\n" * 20
+        )
+        for n in range(size)
+    }
+    # All files at once in one commit; made without waiting for the disk at each of them, which is not what is measured.
+    create_repository(path, agent_id=path.name, agent_name="Bench", files={}, message="Begin", when=_now())
+    for name, data in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    _git(path, "add", "-A")
+    _git(path, "commit", "-q", "-m", "Files")
+    return MemoryRepository.open(path)
+
+
+def _changed(repository: MemoryRepository, number: int) -> float:
+    head = repository.head()
+    new = _commit(repository, head, "system/0000.md", number)
+    repository.move_head(head, new)
+    return _ms(lambda: read_for_prompt(repository))
+
+
+def _commit(repository: MemoryRepository, head: str | None, path: str, number: int) -> str:
+    changes = {path: b"---\ndescription: Changed\n---\nTo %d.\n" % number}
+    return repository.write_commit(head, changes, author=_AUTHOR, message="Change\n", when=_now())
+
+
+def _commits(path: Path) -> Figure:
+    repository = _make(path, 1_000)
+
+    def write(writer: int) -> None:
+        for number in range(COMMITS):
+            with writing(repository.git_folder, 60):
+                head = repository.head()
+                repository.move_head(head, _commit(repository, head, f"notes/{writer}.md", number))
+
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
+    began = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took = time.perf_counter() - began
+    note = f"{WRITERS} writers in turn, {COMMITS} each, every object and the reference on the disk before the next"
+    return Figure(
+        name="a durable commit of one file of 1,000", value=took * 1e3 / (WRITERS * COMMITS), unit="ms", note=note
+    )
+
+
+def _git(path: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-C", str(path), *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def _ms(work: Callable[[], object]) -> float:
+    gc.collect()
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1e3
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
