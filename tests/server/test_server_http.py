@@ -84,7 +84,8 @@ def test_include_is_read_with_and_without_brackets(http: httpx2.Client, agent_id
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/agents", "/v1/agents/", "/v1/health", "/v1/health/", "/v1/models/", "/v1/blocks/count/"]
+    "path",
+    ["/v1/agents", "/v1/agents/", "/v1/health", "/v1/health/", "/v1/models/", "/v1/blocks/count/", "/docs", "/docs/"],
 )
 def test_paths_are_served_with_and_without_a_slash_and_never_by_a_redirect(http: httpx2.Client, path: str):
     assert http.get(path, follow_redirects=False).status_code == 200

@@ -15,9 +15,10 @@ from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inp
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.runtime.window import unanswered
 from eunoe.state.agents import AgentState
+from eunoe.state.blocks import Block
 from eunoe.state.conversations import Conversation
 from eunoe.state.messages import Message
-from eunoe.store import agents, conversations, messages, texts
+from eunoe.store import agents, conversations, isolated, messages, texts
 from eunoe.store.database import Transaction
 
 _DIFF_LINES: Final = 60
@@ -103,6 +104,18 @@ def _part(
     )
 
 
+def _block_part(block: Block, **details: str) -> ManifestPart:
+    return _part(
+        "block",
+        block.id,
+        block.label,
+        block.value,
+        source=f"blocks/{block.id}",
+        revision=block.revision,
+        details={"limit": block.limit, "read_only": block.read_only, "hidden": block.hidden, **details},
+    )
+
+
 def _agent_parts(state: AgentState) -> list[ManifestPart]:
     agent = state.agent
     row = f"agents/{agent.id}"
@@ -119,18 +132,7 @@ def _agent_parts(state: AgentState) -> list[ManifestPart]:
         ),
         _part("tool_rules", agent.id, "tool rules", _canonical(agent.tool_rules), source=row, revision=agent.revision),
     ]
-    parts += [
-        _part(
-            "block",
-            block.id,
-            block.label,
-            block.value,
-            source=f"blocks/{block.id}",
-            revision=block.revision,
-            details={"limit": block.limit, "read_only": block.read_only, "hidden": block.hidden},
-        )
-        for block in state.blocks
-    ]
+    parts += [_block_part(block) for block in state.blocks]
     parts += [
         _part("tool", tool.id, tool.name, _canonical(tool.json_schema), source=f"tools/{tool.id}")
         for tool in state.tools
@@ -164,6 +166,8 @@ def _conversation_parts(tx: Transaction, conversation: Conversation, window: tup
             },
         )
     ]
+    own = isolated.of_conversation(tx, conversation.id)
+    parts += [_block_part(block, conversation_id=conversation.id) for block in own]
     compiled = conversation.compiled
     if compiled:
         parts.append(
@@ -184,10 +188,6 @@ def _conversation_parts(tx: Transaction, conversation: Conversation, window: tup
     return parts
 
 
-def _all_conversations(tx: Transaction, state: AgentState) -> list[Conversation]:
-    return conversations.of_agent(tx, state.agent.id)
-
-
 async def manifest(runtime: Runtime, agent_id: str) -> Manifest:
     """Return every part of the agent as it stands in the store, in one snapshot. Raises ``NotFound``."""
     now = utc_now()
@@ -195,7 +195,7 @@ async def manifest(runtime: Runtime, agent_id: str) -> Manifest:
     def read(tx: Transaction) -> Manifest:
         state = agents.state(tx, agent_id)
         parts = _agent_parts(state)
-        for conversation in _all_conversations(tx, state):
+        for conversation in conversations.of_agent(tx, agent_id):
             parts += _conversation_parts(tx, conversation, conversations.window(tx, conversation))
         model = conversation_model(runtime.models, state, state.conversation)
         current = current_prompt(tx, state, state.conversation, model, now)
@@ -268,7 +268,7 @@ async def verify(runtime: Runtime, agent_id: str) -> Verification:
 
     def read(tx: Transaction) -> Verification:
         found: list[Difference] = []
-        for conversation in _all_conversations(tx, agents.state(tx, agent_id)):
+        for conversation in conversations.of_agent(tx, agents.get(tx, agent_id).id):
             state, _ = state_in(tx, agent_id, conversation.id)
             found += _prompt_differences(tx, runtime, state, conversation)
             found += _window_differences(conversations.window(tx, conversation), conversation)

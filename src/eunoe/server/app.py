@@ -61,7 +61,7 @@ def create_app(
         routes=[
             *starlette_routes(ROUTES, limits),
             StarletteRoute("/openapi.json", openapi),
-            StarletteRoute("/docs", docs),
+            *(StarletteRoute(path, docs) for path in ("/docs", "/docs/")),
         ],
         middleware=[Middleware(Guard, token=token, hosts=hosts, origins=origins)],
         exception_handlers={HTTPException: _plain},
