@@ -34,9 +34,9 @@ unit: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench
 
-## The long form of the property tests.
+## The long form of the state machine, with the tests that kill processes.
 soak: $(VENV)/.dev
-	EUNOE_SOAK=1 $(BIN)/pytest -n 2 tests -m "not local_model" -k "property or machine or crash"
+	EUNOE_SOAK=1 $(BIN)/pytest -n 2 tests -m "not local_model" -k "machine or crash"
 
 format: $(VENV)/.dev
 	$(BIN)/ruff format .
