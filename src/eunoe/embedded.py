@@ -128,7 +128,12 @@ class Agent:
         named = BlockChanges(**changes)
         return await self._runtime.db.write(
             lambda tx: update_block(
-                tx, blocks.by_label(tx, self.id, label).id, named, expected_revision=expected_revision, now=now
+                tx,
+                self._runtime.homes,
+                blocks.by_label(tx, self.id, label).id,
+                named,
+                expected_revision=expected_revision,
+                now=now,
             )
         )
 

@@ -1,5 +1,6 @@
 """How stores of other versions are opened."""
 
+import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +13,8 @@ from eunoe.store import migrations, texts
 from eunoe.store.sqlite import open_sqlite
 
 pytestmark = pytest.mark.anyio
+
+KEPT = hashlib.sha256(b"kept").hexdigest()
 
 
 def applied(path: Path) -> list[str]:
@@ -30,7 +33,7 @@ def store_of_the_first_migration(path: Path) -> None:
         for statement in migrations.statements(migrations.NAMES[0], "sqlite"):
             connection.execute(statement)
         connection.execute("INSERT INTO migrations VALUES (?, 0)", (migrations.NAMES[0],))
-        connection.execute("INSERT INTO texts VALUES ('h', 'kept')")
+        connection.execute("INSERT INTO texts VALUES (?, 'kept')", (KEPT,))
 
 
 async def test_a_fresh_store_has_every_migration_and_needs_no_copy(tmp_path: Path) -> None:
@@ -44,7 +47,7 @@ async def test_an_older_store_is_migrated_after_a_copy_was_made(tmp_path: Path) 
     path = tmp_path / "eunoe.db"
     store_of_the_first_migration(path)
     database = await open_sqlite(path)
-    assert await database.read(lambda tx: texts.get(tx, "h")) == "kept"
+    assert await database.read(lambda tx: texts.get(tx, KEPT)) == "kept"
     await database.aclose()
     assert applied(path) == list(migrations.NAMES)
     (copy,) = copies(path)

@@ -50,7 +50,7 @@ def set_value(agent: str, label: str, value: str, home: Path | None, revision: i
     def replace(tx: Transaction) -> Block:
         block = store.by_label(tx, find_agent(tx, agent).id, label)
         changes = BlockChanges(value=text)
-        return update_block(tx, block.id, changes, expected_revision=revision, now=utc_now())
+        return update_block(tx, door.runtime.homes, block.id, changes, expected_revision=revision, now=utc_now())
 
     with opened(home) as door:
         block = door.write(replace)

@@ -101,6 +101,25 @@ def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
     )
 
 
+def render_update(inputs: PromptInputs, revision: str) -> str:
+    """Return the text that tells a model of newer memory while its system message stays as it is.
+
+    It holds the whole memory section, so that what it says stands in place of what was shown before.
+    """
+    mode = choose_mode(inputs.agent_type, line_numbers=inputs.line_numbers, files=inputs.files)
+    memory, _ = _render_memory(inputs, mode)
+    note = diagnostics_line(inputs.files) if inputs.files is not None and mode in _FROM_FILES else ""
+    lines = [
+        "<memory_update>",
+        f"Memory was changed; it is at revision {revision} now. What follows replaces what was shown of memory before.",
+        "",
+        memory or "Memory is empty.",
+        *([note] if note else []),
+        "</memory_update>",
+    ]
+    return "\n".join(lines)
+
+
 def fingerprint(inputs: PromptInputs) -> tuple[str, str, str]:
     """Return system hash, memory revision and inputs hash: equal ones give equal bytes for equal facts.
 

@@ -12,9 +12,12 @@ from eunoe.models.protocol import ModelInfo
 from eunoe.models.settings import read_settings
 from eunoe.prompt.system import default_system
 from eunoe.runtime.approvals import RESET, denials
-from eunoe.runtime.blocks import create_block, with_default_description
+from eunoe.runtime.blocks import attach_block, create_block, detach_block, with_default_description
 from eunoe.runtime.commit import commit
 from eunoe.runtime.compaction_settings import check_compaction_settings, merge_compaction_settings
+from eunoe.runtime.converting import begin_files, end_files, wants_files
+from eunoe.runtime.following import follow
+from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.prompts import refresh_prompt
 from eunoe.runtime.recovery import settle_lease
 from eunoe.runtime.rule_checks import check_rules, without_duplicates
@@ -26,7 +29,18 @@ from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
 from eunoe.state.rules import ApprovalRule, ToolRule
 from eunoe.state.tools import Tool
-from eunoe.store import agents, approvals, blocks, conversations, identities, isolated, messages, secrets, tools
+from eunoe.store import (
+    agents,
+    approvals,
+    blocks,
+    conversations,
+    identities,
+    isolated,
+    memory_heads,
+    messages,
+    secrets,
+    tools,
+)
 from eunoe.store.database import Transaction
 from eunoe.tools.builtin import default_rules, default_tools
 
@@ -116,6 +130,7 @@ def _new_agent(agent_id: str, spec: AgentSpec, model: ModelInfo, attached: Seque
         message_buffer_autoclear=spec.message_buffer_autoclear,
         enable_sleeptime=spec.enable_sleeptime,
         hidden=spec.hidden,
+        memory_refresh=spec.memory_refresh,
         max_files_open=spec.max_files_open,
         per_file_view_window_char_limit=spec.per_file_view_window_char_limit,
         extra=spec.extra,
@@ -195,6 +210,8 @@ async def create_agent(runtime: Runtime, spec: AgentSpec) -> AgentState:
         identities.set_for_agent(tx, agent.id, spec.identity_ids)
         if spec.secrets:
             secrets.put(tx, agent.id, spec.secrets, runtime.cipher, now)
+        if wants_files(agent.tags):
+            begin_files(tx, runtime.homes, agent, now)
         state = agents.state(tx, agent.id)
         refresh_prompt(tx, state, conversation, _in_window(model, agent), now)
         initial = _initial_messages(spec, conversation, now)
@@ -251,6 +268,7 @@ def _changed(agent: Agent, changes: AgentChanges, model: ModelInfo | None) -> Ag
         message_buffer_autoclear=_or(changes.message_buffer_autoclear, agent.message_buffer_autoclear),
         enable_sleeptime=_or(changes.enable_sleeptime, agent.enable_sleeptime),
         hidden=_or(changes.hidden, agent.hidden),
+        memory_refresh=_or(changes.memory_refresh, agent.memory_refresh),
         max_files_open=_or(changes.max_files_open, agent.max_files_open),
         per_file_view_window_char_limit=_or(
             changes.per_file_view_window_char_limit, agent.per_file_view_window_char_limit
@@ -273,13 +291,13 @@ def _check_changes(changes: AgentChanges) -> None:
         _check_window(changes.context_window_limit)
 
 
-def _replace_blocks(tx: Transaction, agent_id: str, wanted: Sequence[str]) -> None:
+def _replace_blocks(tx: Transaction, homes: MemoryHomes, agent_id: str, wanted: Sequence[str], now: datetime) -> None:
     held = {block.id for block in blocks.of_agent(tx, agent_id)}
     for block_id in held - set(wanted):
-        blocks.detach(tx, agent_id, block_id)
+        detach_block(tx, homes, agent_id, block_id, now=now)
     for block_id in dict.fromkeys(wanted):
         if block_id not in held:
-            blocks.attach(tx, agent_id, block_id)
+            attach_block(tx, homes, agent_id, block_id, now=now)
 
 
 def _replace_tools(tx: Transaction, agent_id: str, wanted: Sequence[str]) -> None:
@@ -306,7 +324,7 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
         check_compaction_settings(runtime.models, changed.compaction_settings)
         read_settings(changed.model_settings)
         if changes.block_ids is not UNSET:
-            _replace_blocks(tx, agent_id, changes.block_ids)
+            _replace_blocks(tx, runtime.homes, agent_id, changes.block_ids, now)
         if changes.tool_ids is not UNSET:
             _replace_tools(tx, agent_id, changes.tool_ids)
         if changes.identity_ids is not UNSET:
@@ -318,6 +336,12 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
             changed = structs.replace(changed, tool_rules=_checked_rules(changes.tool_rules, names))
         if changed != agent:
             agents.update(tx, changed, now=now)
+        if wants_files(changed.tags) != (memory_heads.revision(tx, agent_id) is not None):
+            if wants_files(changed.tags):
+                begin_files(tx, runtime.homes, changed, now)
+            else:
+                follow(tx, runtime.homes, agent_id, now)
+                end_files(tx, agent_id, now)
         return agents.state(tx, agent_id)
 
     return await runtime.db.write(update)
@@ -326,7 +350,8 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
 async def delete_agent(runtime: Runtime, agent_id: str) -> None:
     """Delete an agent with its conversations, messages, runs and secrets.
 
-    Its blocks stay, for others may share them; those that a conversation had for itself go.
+    Its blocks stay, for others may share them; those that a conversation had for itself go. Memory files are put aside
+    under ``memory/deleted/``.
 
     A run that goes on in this process is cancelled first. Raises ``NotFound``.
     """
@@ -334,9 +359,15 @@ async def delete_agent(runtime: Runtime, agent_id: str) -> None:
     for run_id in runtime.runs_of(state.agent.id):
         await runtime.cancel(run_id)
 
+    now = utc_now()
+
     def delete(tx: Transaction) -> None:
         for conversation in conversations.of_agent(tx, agent_id):
             isolated.delete_of(tx, conversation.id)
+        if memory_heads.revision(tx, agent_id) is not None:
+            for block in blocks.of_agent(tx, agent_id):
+                blocks.delete(tx, block.id)
+            tx.after_commit(lambda: runtime.homes.put_aside(agent_id, now))
         agents.delete(tx, agent_id)
 
     await runtime.db.write(delete)

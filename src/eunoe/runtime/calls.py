@@ -30,9 +30,10 @@ def parse_arguments(call: ToolCallPart) -> dict[str, object]:
     """Return a call's arguments. Raises ``InvalidInput`` when they are no JSON object: nothing is guessed."""
     try:
         return msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
         raise InvalidInput(
-            f"The arguments of {call.name} are not a JSON object ({error}). Call it again with valid JSON."
+            f"The arguments of {call.name} are not a JSON object ({reason}). Call it again with valid JSON."
         ) from None
 
 

@@ -5,6 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct, structs
 
+from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.memory_calls import run_memory_call
 from eunoe.runtime.requests import RecordedRequest
 from eunoe.runtime.turn import Turn
@@ -98,6 +99,7 @@ def store_returns(
     results: Mapping[str, ToolResult],
     end: End | None,
     now: datetime,
+    homes: MemoryHomes,
 ) -> list[Message]:
     """Commit a step with calls: memory edits in order of the calls, all returns, step, run, and the end if it ends.
 
@@ -108,7 +110,7 @@ def store_returns(
     conversations.hold(tx, turn.conversation.id, turn.fence)
     parts: list[ToolReturnPart] = []
     for call in asked.tool_calls:
-        result = results[call.id] if call.id in results else run_memory_call(tx, turn, call, now)
+        result = results[call.id] if call.id in results else run_memory_call(tx, homes, turn, call, now)
         parts.append(
             ToolReturnPart(
                 tool_call_id=call.id,

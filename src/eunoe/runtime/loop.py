@@ -292,7 +292,9 @@ async def run_calls(turn: Turn, step: Step, asked: Message, settled: dict[str, T
         tools_ns=time.monotonic_ns() - began,
         completed_at=ports.now(),
     )
-    stored = await commit(ports.database, lambda tx: store_returns(tx, turn, step, asked, results, end, ports.now()))
+    stored = await commit(
+        ports.database, lambda tx: store_returns(tx, turn, step, asked, results, end, ports.now(), ports.homes)
+    )
     turn.asked, turn.following = None, ()
     turn.messages.extend(stored)
     ports.emit(MessageStored(message=stored[0]))

@@ -6,6 +6,8 @@ from eunoe.memory.draft import Changed, Created
 from eunoe.memory.tools import MemoryEdit, edit
 from eunoe.runtime.blocks import create_block, update_block
 from eunoe.runtime.calls import parse_arguments
+from eunoe.runtime.file_calls import edit_files
+from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.turn import Turn
 from eunoe.state.blocks import Block
 from eunoe.state.errors import EunoeError
@@ -24,7 +26,7 @@ def error_result(name: str, error: EunoeError) -> ToolResult:
     )
 
 
-def _apply(tx: Transaction, turn: Turn, made: MemoryEdit, now: datetime) -> None:
+def _apply_blocks(tx: Transaction, homes: MemoryHomes, turn: Turn, made: MemoryEdit, now: datetime) -> None:
     agent_id = turn.state.agent.id
     actor = f"agent:{agent_id}"
     for change in made.changes:
@@ -32,7 +34,7 @@ def _apply(tx: Transaction, turn: Turn, made: MemoryEdit, now: datetime) -> None
             block = create_block(tx, change.spec, now=now, actor=actor, run_id=turn.run.id)
             blocks.attach(tx, agent_id, block.id)
         elif isinstance(change, Changed):
-            update_block(tx, change.block_id, change.changes, actor=actor, run_id=turn.run.id, now=now)
+            update_block(tx, homes, change.block_id, change.changes, actor=actor, run_id=turn.run.id, now=now)
         else:
             blocks.detach(tx, agent_id, change.block_id)
 
@@ -45,12 +47,17 @@ def seen_blocks(tx: Transaction, turn: Turn) -> tuple[Block, ...]:
     return isolated.in_place_of(shared, isolated.of_conversation(tx, turn.conversation.id))
 
 
-def run_memory_call(tx: Transaction, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
+def _edit_blocks(tx: Transaction, homes: MemoryHomes, turn: Turn, call: ToolCallPart, now: datetime) -> MemoryEdit:
+    made = edit(call.name, parse_arguments(call), seen_blocks(tx, turn))
+    _apply_blocks(tx, homes, turn, made, now)
+    return made
+
+
+def run_memory_call(tx: Transaction, homes: MemoryHomes, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
     """Run one memory tool. A call that fails changes nothing and is told to the model as an error."""
     tx.execute("SAVEPOINT memory_call")
     try:
-        made = edit(call.name, parse_arguments(call), seen_blocks(tx, turn))
-        _apply(tx, turn, made, now)
+        made = (edit_files if turn.state.memory else _edit_blocks)(tx, homes, turn, call, now)
     except EunoeError as error:
         tx.execute("ROLLBACK TO memory_call")
         result = error_result(call.name, error)

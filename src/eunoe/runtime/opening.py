@@ -9,7 +9,9 @@ from eunoe.models.protocol import ModelInfo, Models
 from eunoe.prompt.skills import with_skills
 from eunoe.runtime.approvals import WENT_ON, denials, is_about, match_reply, nothing_pending
 from eunoe.runtime.context_anchor import last_context_tokens
-from eunoe.runtime.prompts import conversation_model, refresh_prompt
+from eunoe.runtime.following import follow
+from eunoe.runtime.homes import MemoryHomes
+from eunoe.runtime.prompts import conversation_model, memory_update, refresh_prompt
 from eunoe.runtime.recovery import close_approval, healed_window, settle_lease
 from eunoe.runtime.turn import MOST_STEPS, AlreadyStarted, Turn, TurnRequest
 from eunoe.state.agents import AgentState
@@ -68,7 +70,9 @@ def state_in(tx: Transaction, agent_id: str, conversation_id: str | None) -> tup
     if conversation.is_default:
         return state, conversation
     own = isolated.of_conversation(tx, conversation.id)
-    return structs.replace(state, blocks=isolated.in_place_of(state.blocks, own)), conversation
+    if not own:
+        return state, conversation
+    return structs.replace(state, blocks=isolated.in_place_of(state.blocks, own), isolated=True), conversation
 
 
 def _taken_before(tx: Transaction, request: TurnRequest, conversation: Conversation) -> None:
@@ -157,6 +161,7 @@ def open_turn(
     owner: str,
     is_running: Callable[[Conversation], bool],
     models: Models,
+    homes: MemoryHomes,
     now: datetime,
 ) -> Turn:
     """Restore the agent, heal what a crash left, and store the run with the request's messages.
@@ -166,6 +171,7 @@ def open_turn(
     Raises ``NotFound``, ``ConversationBusy``, ``PendingApproval``, ``InvalidInput`` and ``AlreadyStarted``.
     """
     check_request(request)
+    follow(tx, homes, request.agent_id, now)
     state, conversation = state_in(tx, request.agent_id, request.conversation_id)
     model = _turn_model(models, request, state, conversation)
     _taken_before(tx, request, conversation)
@@ -174,7 +180,8 @@ def open_turn(
     if state.agent.message_buffer_autoclear and pending is None:
         conversation = _clear_window(tx, conversation, now)
     window = healed_window(tx, conversation, run_id=run_id, now=now)
-    prompt = refresh_prompt(tx, state, conversation, model, now)
+    policy = request.memory_refresh or state.agent.memory_refresh
+    prompt = refresh_prompt(tx, state, conversation, model, now, policy=policy)
     run = Run(
         id=run_id,
         agent_id=state.agent.id,
@@ -188,6 +195,9 @@ def open_turn(
     answers = _answered(tx, request, conversation, pending, run_id, now)
     fence = conversations.take_lease(tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None)
     given = [new_message(one, state.agent.id, conversation.id, run_id, now) for one in request.messages]
+    if policy == "append" and not answers:
+        update = memory_update(tx, state, conversation, model, prompt, run_id=run_id, now=now)
+        given = [update, *given] if update else given
     if answers:
         window = conversations.window(tx, conversation)  # with the record of the answer
     stored = messages.append(tx, conversation.id, given, now) if given else ()

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from msgspec import Struct
 
 from eunoe.models.protocol import Models
+from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.turn import Turn
 from eunoe.state.events import Event
 from eunoe.state.messages import Message
@@ -22,6 +23,7 @@ class Ports(Struct, frozen=True, kw_only=True):
 
     database: Database
     models: Models
+    homes: MemoryHomes
     act: Callable[[Turn, Message, Container[str]], Awaitable[dict[str, ToolResult]]]
     patience: Callable[[Turn, Message], timedelta | None]
     now: Callable[[], datetime]

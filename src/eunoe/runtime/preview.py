@@ -47,6 +47,7 @@ async def preview(runtime: Runtime, request: TurnRequest) -> Payload:
                 owner=runtime.db.owner,
                 is_running=runtime.is_running,
                 models=runtime.models,
+                homes=runtime.homes,
                 now=utc_now(),
             )
         )

@@ -1,5 +1,6 @@
 """Compiling a conversation's prompt by call, and reading the one that its next request carries."""
 
+from eunoe.runtime.following import follow
 from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, refresh_prompt, system_message
 from eunoe.runtime.runtime import Runtime, utc_now
@@ -22,10 +23,12 @@ async def recompile(
     now = utc_now()
 
     def compile_it(tx: Transaction) -> str:
+        if not dry_run:
+            follow(tx, runtime.homes, agent_id, now)
         state, conversation = state_in(tx, agent_id, conversation_id)
         model = conversation_model(runtime.models, state, conversation)
         make = current_prompt if dry_run else refresh_prompt
-        return make(tx, state, conversation, model, now, renew_facts=update_timestamp).text
+        return make(tx, state, conversation, model, now, renew_facts=update_timestamp, policy="recompile").text
 
     return await (runtime.db.read if dry_run else runtime.db.write)(compile_it)
 

@@ -17,6 +17,7 @@ from eunoe.runtime.checkpoint import End
 from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import OWN_FAULT, describe_own_error
 from eunoe.runtime.handles import RunHandle
+from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.loop import Ports, ended_event, finish_broken, run_turn
 from eunoe.runtime.opening import open_turn
 from eunoe.runtime.recording import recording
@@ -60,6 +61,7 @@ class Runtime:
         self.settings: Final = settings
         self.db: Final = database
         self.models: Final = models
+        self.homes: Final = MemoryHomes(settings.home / "memory")
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
 
@@ -128,6 +130,7 @@ class Runtime:
                 owner=self.db.owner,
                 is_running=self.is_running,
                 models=self.models,
+                homes=self.homes,
                 now=utc_now(),
             )
 
@@ -161,6 +164,7 @@ class Runtime:
         ports = Ports(
             database=self.db,
             models=self.models,
+            homes=self.homes,
             act=lambda turn, asked, settled: act(self.db, turn, asked, settled, utc_now()),
             patience=self._patience,
             now=utc_now,

@@ -10,6 +10,7 @@ from eunoe.runtime.approvals import Reply
 from eunoe.state.agents import AgentState
 from eunoe.state.approvals import Answer
 from eunoe.state.conversations import Conversation
+from eunoe.state.memory import RefreshPolicy
 from eunoe.state.messages import Message, NewMessage
 from eunoe.state.runs import Run, Step, Usage
 from eunoe.state.tools import ToolSchema
@@ -24,7 +25,8 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     ``conversation_id`` is ``None`` for the default conversation. ``on_busy`` says what to do when another run holds
     the conversation: wait for it (bounded by the settings) or raise ``ConversationBusy``. ``on_pending`` says what to
     do with a message while an approval is pending: raise ``PendingApproval``, deny the calls and go on, or wait for
-    the answer (bounded too). ``options`` are kept with the run as the caller's.
+    the answer (bounded too). ``memory_refresh`` overrides the agent's policy. ``options`` are kept with the
+    run as the caller's.
     """
 
     agent_id: str
@@ -39,6 +41,7 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     background: bool = False
     on_busy: Literal["wait", "reject"] = "reject"
     on_pending: Literal["reject", "deny_and_continue", "queue"] = "reject"
+    memory_refresh: RefreshPolicy | None = None
     options: dict[str, Any] = {}
 
 

@@ -8,6 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from eunoe.state.blocks import Block, BlockSpec
 from eunoe.state.conversations import Conversation
 from eunoe.state.identities import Identity
+from eunoe.state.memory import MemoryHead, RefreshPolicy
 from eunoe.state.messages import NewMessage
 from eunoe.state.rules import ToolRule
 from eunoe.state.tools import Tool
@@ -62,6 +63,7 @@ class Agent(Struct, frozen=True, kw_only=True):
     last_run_completion: datetime | None = None
     last_run_duration_ms: int | None = None
     revision: int = 1
+    memory_refresh: RefreshPolicy = "recompile"
     extra: dict[str, Any] = {}
     """Template and project fields of the wire that Eunoe keeps and returns but does not act on."""
 
@@ -78,7 +80,8 @@ class AgentState(Struct, frozen=True, kw_only=True):
     """The whole of an agent but its messages: what a restart gives back (I1).
 
     ``blocks`` are in order of label (code points), ``tools`` in order of attachment. ``conversation`` is the default
-    one.
+    one. ``memory`` is there for an agent whose memory is files: its blocks are the files whose text is in the prompt.
+    ``isolated`` says that some of the blocks are a conversation's own in place of the agent's.
     """
 
     agent: Agent
@@ -87,6 +90,8 @@ class AgentState(Struct, frozen=True, kw_only=True):
     identities: tuple[Identity, ...]
     secrets: tuple[Secret, ...]
     conversation: Conversation
+    memory: MemoryHead | None = None
+    isolated: bool = False
 
 
 class AgentSpec(Struct, frozen=True, kw_only=True):
@@ -120,6 +125,7 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     max_files_open: int | None = None
     per_file_view_window_char_limit: int | None = None
     initial_messages: tuple[NewMessage, ...] | None = None
+    memory_refresh: RefreshPolicy = "recompile"
     extra: dict[str, Any] = {}
 
 
@@ -151,4 +157,5 @@ class AgentChanges(Struct, frozen=True, kw_only=True):
     last_stop_reason: str | None | UnsetType = UNSET
     last_run_completion: datetime | None | UnsetType = UNSET
     last_run_duration_ms: int | None | UnsetType = UNSET
+    memory_refresh: RefreshPolicy | UnsetType = UNSET
     extra: dict[str, Any] | UnsetType = UNSET

@@ -24,6 +24,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
 
     ``hash`` addresses the stored text (SHA-256, hex). ``system_hash`` is that of the raw system text,
     ``memory_revision`` that of what memory shows, ``inputs_hash`` that of everything else the text depends on.
+    ``told_revision`` is the newest memory revision that update messages have told, when it is not in the text.
     """
 
     hash: str
@@ -31,6 +32,7 @@ class Compiled(Struct, frozen=True, kw_only=True):
     memory_revision: str
     inputs_hash: str
     facts: PromptFacts
+    told_revision: str | None = None
 
 
 class Conversation(Struct, frozen=True, kw_only=True):

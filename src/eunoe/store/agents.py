@@ -8,7 +8,7 @@ from msgspec import structs
 
 from eunoe.state.agents import Agent, AgentState
 from eunoe.state.errors import StaleRevision
-from eunoe.store import blocks, conversations, identities, secrets, tags, tools
+from eunoe.store import blocks, conversations, identities, memory_heads, secrets, tags, tools
 from eunoe.store.database import Row, Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.presence import agent_not_found
@@ -121,6 +121,7 @@ def states(tx: Transaction, ids: Sequence[str]) -> list[AgentState]:
     held_identities = identities.of_agents(tx, ids)
     held_secrets = secrets.of_agents(tx, ids)
     defaults = conversations.defaults(tx, ids)
+    heads = memory_heads.of_agents(tx, ids)
     return [
         AgentState(
             agent=agent,
@@ -129,6 +130,7 @@ def states(tx: Transaction, ids: Sequence[str]) -> list[AgentState]:
             identities=held_identities.get(agent.id, ()),
             secrets=held_secrets.get(agent.id, ()),
             conversation=defaults[agent.id],
+            memory=heads.get(agent.id),
         )
         for agent in found
     ]

@@ -33,7 +33,7 @@ class Transaction(Protocol):
         """Run a query and return its first row, or ``None``."""
         ...
 
-    def after_commit(self, follow: Callable[[], None]) -> None:
+    def after_commit(self, follow: Callable[[], object]) -> None:
         """Run ``follow`` once this transaction is committed, before its outcome is told; never if it is not.
 
         What it does must be such that doing it later does as well: a crash may come in between, and its own failure is

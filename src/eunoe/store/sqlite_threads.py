@@ -30,7 +30,7 @@ class SqliteTransaction:
         self._connection = connection
         self._writes = writes
         self._faults = faults
-        self._followers: list[Callable[[], None]] = []
+        self._followers: list[Callable[[], object]] = []
 
     def execute(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Run one statement that changes rows, and return how many it changed."""
@@ -59,7 +59,7 @@ class SqliteTransaction:
         cursor.close()
         return found
 
-    def after_commit(self, follow: Callable[[], None]) -> None:
+    def after_commit(self, follow: Callable[[], object]) -> None:
         """Run ``follow`` once this transaction is committed; see ``Transaction``."""
         self._require_writing()
         self._followers.append(follow)

@@ -107,7 +107,7 @@ def test_reading_many_states_takes_as_many_queries_as_reading_one(store: Store) 
 
         return store.read(count)
 
-    assert queries(ids[:1]) == queries(ids[::-1]) <= 10
+    assert queries(ids[:1]) == queries(ids[::-1]) <= 11
     assert store.read(agents.states, []) == []
 
 

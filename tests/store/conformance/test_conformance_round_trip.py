@@ -75,6 +75,7 @@ def test_agent(store: Store) -> None:
         last_run_completion=LATER,
         last_run_duration_ms=2**40,
         revision=7,
+        memory_refresh="append",
         extra=JSON,
     )
     assert_nothing_is_default(agent)

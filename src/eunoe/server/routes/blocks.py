@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from eunoe.runtime.blocks import create_block, update_block
+from eunoe.runtime.blocks import create_block, delete_block, update_block
 from eunoe.server.routes.cuts import cut
 from eunoe.server.routes.reads import relationships, shown_agents
 from eunoe.server.routing import Call, Route, json_response, route
@@ -92,14 +92,15 @@ async def modify(call: Call[NoQuery, BlockPatch]) -> object:
     changes, expected, now = block_changes(call.body), based_on(call), datetime.now(UTC)
 
     def write(tx: Transaction) -> Block:
-        return update_block(tx, call.path["block_id"], changes, expected_revision=expected, now=now)
+        return update_block(tx, call.runtime.homes, call.path["block_id"], changes, expected_revision=expected, now=now)
 
     return block_response(await call.runtime.db.write(write))
 
 
 async def delete(call: Call[NoQuery, Nothing]) -> object:
     """Delete a block and detach it everywhere."""
-    await call.runtime.db.write(lambda tx: blocks.delete(tx, call.path["block_id"]))
+    now = datetime.now(UTC)
+    await call.runtime.db.write(lambda tx: delete_block(tx, call.runtime.homes, call.path["block_id"], now=now))
     return None
 
 

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Final
 
+from eunoe.runtime.blocks import attach_block as attach
+from eunoe.runtime.blocks import detach_block as detach
 from eunoe.runtime.blocks import update_block
 from eunoe.server.routes.blocks import based_on, block_response
 from eunoe.server.routes.cuts import cut
@@ -56,7 +58,7 @@ async def modify_block(call: Call[NoQuery, BlockPatch]) -> object:
     def write(tx: Transaction) -> Block:
         agent = agents.get(tx, call.path["agent_id"])
         found = blocks.by_label(tx, agent.id, _label(call))
-        return update_block(tx, found.id, changes, expected_revision=expected, now=now)
+        return update_block(tx, call.runtime.homes, found.id, changes, expected_revision=expected, now=now)
 
     return block_response(await call.runtime.db.write(write))
 
@@ -66,7 +68,7 @@ async def attach_block(call: Call[NoQuery, Nothing]) -> object:
 
     def write(tx: Transaction) -> object:
         agent = agents.get(tx, call.path["agent_id"])
-        blocks.attach(tx, agent.id, call.path["block_id"])
+        attach(tx, call.runtime.homes, agent.id, call.path["block_id"], now=datetime.now(UTC))
         return shown_agents(tx, [agent.id])[0]
 
     return await call.runtime.db.write(write)
@@ -77,7 +79,7 @@ async def detach_block(call: Call[NoQuery, Nothing]) -> object:
 
     def write(tx: Transaction) -> object:
         agent = agents.get(tx, call.path["agent_id"])
-        blocks.detach(tx, agent.id, call.path["block_id"])
+        detach(tx, call.runtime.homes, agent.id, call.path["block_id"], now=datetime.now(UTC))
         return shown_agents(tx, [agent.id])[0]
 
     return await call.runtime.db.write(write)

@@ -1,0 +1,312 @@
+"""Block rows follow memory files: from one commit to the next, whoever made it (I7).
+
+The recorded head H is the commit that the rows show; main is at R. An edit records its commit in the store first and
+moves main after; a commit from outside moves main first. So
+
+- R before H: a crash came in between; main is moved on;
+- H before R: the rows follow, if the files of R are such as may be; if not, H stays and it is told;
+- apart: both are merged; what collides is kept in both forms.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, Literal
+
+from msgspec import structs
+
+from eunoe.memory.file_blocks import changes_from, spec_from
+from eunoe.memory.file_problems import FileProblem
+from eunoe.memory.file_rules import check_tree
+from eunoe.memory.front_matter import MemoryFile, parse
+from eunoe.memory.git_library import Author
+from eunoe.memory.locks import writing
+from eunoe.memory.merge import MergeConflict, merge
+from eunoe.memory.paths import in_prompt, is_index, label_of, layout_of, memory_folders
+from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.settle import merge_settled
+from eunoe.memory.snapshot import PathChange, changed_paths
+from eunoe.memory.trailers import commit_message
+from eunoe.memory.verdict import check_change
+from eunoe.memory.working_tree import fast_forward_working_tree, heal_working_tree
+from eunoe.runtime.homes import MemoryHomes
+from eunoe.state.blocks import Block
+from eunoe.state.errors import Conflict, NotFound, StaleRevision, StoreError
+from eunoe.state.ids import new_id
+from eunoe.state.memory import MemoryHead, UnreadCommit
+from eunoe.store import blocks, memory_heads
+from eunoe.store.database import Transaction
+
+_log: Final = logging.getLogger(__name__)
+
+HARNESS: Final = Author("Eunoe", "eunoe@eunoe.local")
+"""Who signs commits that no person and no agent asked for: merges of what both did."""
+
+PROBLEMS_TOLD: Final = 5
+
+Standing = Literal["same", "behind", "ahead", "apart"]
+
+
+def standing(repository: MemoryRepository, recorded: str) -> tuple[str | None, Standing]:
+    """Return where main is, and how it stands to the recorded head."""
+    main = repository.head()
+    if main == recorded:
+        return main, "same"
+    if main is None or repository.is_ancestor(main, recorded):
+        return main, "behind"
+    return main, "ahead" if repository.is_ancestor(recorded, main) else "apart"
+
+
+def publish(repository: MemoryRepository, recorded: str) -> None:
+    """Move main to the recorded head and bring the working tree there; uncommitted edits stay as they are.
+
+    Does nothing when main is there already, or elsewhere: then the store follows or merges at the next opportunity.
+    """
+    with writing(repository.git_folder):
+        main, how = standing(repository, recorded)
+        if how == "behind":
+            try:
+                repository.move_head(main, recorded)
+            except StaleRevision:
+                return  # somebody else's commit came first; the next look merges
+            report = fast_forward_working_tree(repository, main, recorded)
+            if report.kept:
+                _log.warning("uncommitted edits stay in the memory of %s: %s", repository.path.name, report.kept)
+        elif how == "same":
+            heal_working_tree(repository)
+
+
+def publish_after(tx: Transaction, repository: MemoryRepository, recorded: str) -> None:
+    """Publish once the transaction is committed; a crash in between is made up for at the next look."""
+    tx.after_commit(lambda: publish(repository, recorded))
+
+
+def problems_of(repository: MemoryRepository, commit: str, since: str | None) -> list[FileProblem]:
+    """Return what is wrong with the files of a commit; those that an accepted commit has as well are not read again."""
+    before = repository.snapshot(since) if since else None
+    after = repository.snapshot(commit)
+    new = {change.after.path: change.after for change in changed_paths(before, after) if change.after}
+    sized = {entry.path: entry for entry in repository.with_sizes(tuple(new.values()))}
+    entries = [sized.get(entry.path, entry) for entry in after.entries]
+    accepted = before.entries if before else ()
+    return check_tree(entries, lambda entry: repository.read(entry.blob_id), since=accepted)
+
+
+def _reason(problems: Sequence[FileProblem]) -> str:
+    told = "; ".join(problem.sentence for problem in problems[:PROBLEMS_TOLD])
+    more = len(problems) - PROBLEMS_TOLD
+    return f"{told}; and {more} more" if more > 0 else told
+
+
+def head_at(repository: MemoryRepository, agent_id: str, commit: str) -> MemoryHead:
+    """Return the head to record for a commit: what is in it beside the files whose text is in the prompt."""
+    paths = [entry.path for entry in repository.snapshot(commit).entries]
+    layout = layout_of(paths)
+    return MemoryHead(
+        agent_id=agent_id,
+        revision=commit,
+        layout=layout,
+        names=tuple(path for path in paths if not in_prompt(path, layout)),
+        folders=memory_folders(paths) if layout == 2 else (),
+    )
+
+
+def read_file(repository: MemoryRepository, path: str, blob_id: str, layout: Literal[1, 2]) -> MemoryFile:
+    """Return a memory file of an accepted commit. Raises ``StoreError`` when it cannot be read after all."""
+    file = parse(repository.read(blob_id), path, index=is_index(path, layout))
+    if isinstance(file, FileProblem):
+        raise StoreError(f"A memory file that was accepted cannot be read: {file.sentence}")
+    return file
+
+
+class _Import:
+    """Rows brought from one commit to the next."""
+
+    def __init__(self, tx: Transaction, agent_id: str, actor: str, run_id: str | None, now: datetime) -> None:
+        self._tx = tx
+        self._agent_id = agent_id
+        self._actor = actor
+        self._run_id = run_id
+        self._now = now
+
+    def row(self, label: str) -> Block | None:
+        try:
+            return blocks.by_label(self._tx, self._agent_id, label)
+        except NotFound:
+            return None
+
+    def put(self, label: str, file: MemoryFile) -> None:
+        row = self.row(label)
+        if row is None:
+            spec = spec_from(file, label)
+            made = Block(id=new_id("block"), created_at=self._now, updated_at=self._now, **structs.asdict(spec))
+            blocks.insert(self._tx, made, actor=self._actor, run_id=self._run_id)
+            blocks.attach(self._tx, self._agent_id, made.id)
+            return
+        changes = changes_from(file, row)
+        # The verdict was given on the files; here read_only may change together with the rest.
+        writable = structs.replace(row, read_only=False)
+        changed = structs.replace(check_change(writable, changes), read_only=file.read_only)
+        self._update(row, changed)
+
+    def rename(self, old: str, new: str) -> None:
+        row = self.row(old)
+        if row is not None and self.row(new) is None:
+            self._update(row, structs.replace(row, label=new))
+
+    def drop(self, label: str) -> None:
+        row = self.row(label)
+        if row is not None:
+            blocks.delete(self._tx, row.id)
+
+    def _update(self, row: Block, changed: Block) -> None:
+        blocks.update(
+            self._tx,
+            changed,
+            expected_revision=row.revision,
+            actor=self._actor,
+            run_id=self._run_id,
+            now=self._now,
+        )
+
+
+def import_commit(
+    tx: Transaction,
+    repository: MemoryRepository,
+    agent_id: str,
+    before: MemoryHead | None,
+    commit: str,
+    *,
+    actor: str,
+    run_id: str | None,
+    now: datetime,
+) -> MemoryHead:
+    """Bring the agent's block rows to a commit whose files are as they may be, and record it as the head.
+
+    A file that was only moved keeps its block. Only files that changed are read.
+    """
+    old = repository.snapshot(before.revision) if before else None
+    new = repository.snapshot(commit)
+    head = head_at(repository, agent_id, commit)
+    rows = _Import(tx, agent_id, actor, run_id, now)
+    if before is not None and before.layout != head.layout:
+        for entry in repository.snapshot(before.revision).entries:
+            if in_prompt(entry.path, before.layout) and not in_prompt(entry.path, head.layout):
+                rows.drop(label_of(entry.path) or "")
+        old = None
+    changes = [change for change in changed_paths(old, new) if in_prompt(change.path, head.layout)]
+    _follow_moves(rows, changes)
+    for change in changes:
+        label = label_of(change.path)
+        if label is not None and change.after is None:
+            rows.drop(label)
+    for change in changes:
+        label = label_of(change.path)
+        if label is not None and change.after is not None:
+            rows.put(label, read_file(repository, change.path, change.after.blob_id, head.layout))
+    memory_heads.put(tx, head)
+    return head
+
+
+def _follow_moves(rows: _Import, changes: Sequence[PathChange]) -> None:
+    gone = {change.before.blob_id: change.path for change in changes if change.before and not change.after}
+    for change in changes:
+        source = gone.get(change.after.blob_id) if change.after and not change.before else None
+        old, new = label_of(source) if source else None, label_of(change.path)
+        if old is not None and new is not None:
+            rows.rename(old, new)
+
+
+def _both_kept(conflicts: Sequence[MergeConflict], theirs: str) -> dict[str, bytes | None]:
+    """Return changes that settle a merge: each path as we have it, and theirs beside it under ``conflicts/``."""
+    kept: dict[str, bytes | None] = {}
+    for conflict in conflicts:
+        kept[conflict.path] = conflict.ours if conflict.ours is not None else conflict.theirs
+        if conflict.ours is not None and conflict.theirs is not None:
+            kept[f"conflicts/{theirs[:10]}/{conflict.path}"] = conflict.theirs
+    return kept
+
+
+def _merge(repository: MemoryRepository, ours: str, theirs: str, now: datetime) -> str:
+    message = commit_message("Merge changes made apart", f"{ours[:10]} and {theirs[:10]} both changed memory.", {})
+    result = merge(repository, ours, theirs, author=HARNESS, message=message, when=now)
+    if result.commit is not None:
+        return result.commit
+    paths = ", ".join(conflict.path for conflict in result.conflicts)
+    why = (
+        f"Both sides changed {paths}. Each file is as {ours[:10]} has it; the form of {theirs[:10]} is kept under "
+        f"conflicts/{theirs[:10]}/. Bring the two together, and delete the second."
+    )
+    return merge_settled(
+        repository,
+        ours,
+        theirs,
+        _both_kept(result.conflicts, theirs),
+        author=HARNESS,
+        message=commit_message("Merge changes that collide, and keep both", why, {}),
+        when=now,
+    )
+
+
+def follow(tx: Transaction, homes: MemoryHomes, agent_id: str, now: datetime) -> MemoryHead | None:
+    """Bring the agent's rows to the newest commit of its memory that is good, and heal what a crash left.
+
+    Returns the recorded head as it is then; ``None`` for an agent whose memory is no files.
+    """
+    head = memory_heads.get(tx, agent_id)
+    if head is None:
+        return None
+    repository = homes.repository(agent_id)
+    main, how = standing(repository, head.revision)
+    if how == "same":
+        return _readable(tx, head)
+    if how == "behind" or main is None:
+        publish_after(tx, repository, head.revision)
+        return head
+    if head.unread is not None and head.unread.revision == main:
+        return head
+    problems = problems_of(repository, main, head.revision)
+    if problems:
+        return _unreadable(tx, head, main, _reason(problems))
+    if how == "ahead":
+        return import_commit(tx, repository, agent_id, head, main, actor="files", run_id=None, now=now)
+    merged = _merge(repository, head.revision, main, now)
+    problems = problems_of(repository, merged, head.revision)
+    if problems:
+        return _unreadable(tx, head, main, f"merged with {head.revision[:10]}, {_reason(problems)}")
+    head = import_commit(tx, repository, agent_id, head, merged, actor="files", run_id=None, now=now)
+    publish_after(tx, repository, merged)
+    return head
+
+
+def _readable(tx: Transaction, head: MemoryHead) -> MemoryHead:
+    if head.unread is None:
+        return head
+    healed = structs.replace(head, unread=None)
+    memory_heads.put(tx, healed)
+    return healed
+
+
+def _unreadable(tx: Transaction, head: MemoryHead, commit: str, reason: str) -> MemoryHead:
+    told = structs.replace(head, unread=UnreadCommit(revision=commit, reason=reason))
+    memory_heads.put(tx, told)
+    return told
+
+
+def is_behind(homes: MemoryHomes, recorded: MemoryHead | None) -> bool:
+    """Say whether the rows have to follow before they are read: a look at one reference."""
+    if recorded is None:
+        return False
+    main = homes.repository(recorded.agent_id).head()
+    return main != recorded.revision and (recorded.unread is None or recorded.unread.revision != main)
+
+
+def require_files(head: MemoryHead | None, agent_id: str) -> MemoryHead:
+    """Return the head of an agent whose memory is files. Raises ``Conflict`` for another."""
+    if head is None:
+        raise Conflict(
+            f"The memory of agent {agent_id} is blocks, not files. Add the tag 'git-memory-enabled' to the agent to "
+            f"keep it as files with history.",
+            agent_id=agent_id,
+        )
+    return head

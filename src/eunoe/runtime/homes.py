@@ -1,0 +1,51 @@
+"""Where the repositories of memory files are, and those that are open."""
+
+import threading
+from datetime import datetime
+from pathlib import Path
+
+from eunoe.memory.repository import MemoryRepository
+
+
+class MemoryHomes:
+    """The memory repositories of a store: one folder for each agent, under ``memory/`` of the store's home.
+
+    Any thread may use it; a repository is opened once and kept.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open: dict[str, MemoryRepository] = {}
+        self._lock = threading.Lock()
+
+    def path(self, agent_id: str) -> Path:
+        """Return the folder of an agent's memory files."""
+        return self.folder / agent_id
+
+    def exists(self, agent_id: str) -> bool:
+        """Say whether the agent has a repository, in use or from an earlier time."""
+        return (self.path(agent_id) / ".git").exists()
+
+    def repository(self, agent_id: str) -> MemoryRepository:
+        """Return an agent's repository. Raises ``StoreError`` when there is none or it cannot be read."""
+        with self._lock:
+            found = self._open.get(agent_id)
+            if found is None:
+                found = self._open[agent_id] = MemoryRepository.open(self.path(agent_id))
+            return found
+
+    def keep(self, agent_id: str, repository: MemoryRepository) -> None:
+        """Keep a repository that was just made."""
+        with self._lock:
+            self._open[agent_id] = repository
+
+    def put_aside(self, agent_id: str, now: datetime) -> Path | None:
+        """Move the files of a deleted agent aside, so that nothing is lost by a slip, and return where they are."""
+        with self._lock:
+            self._open.pop(agent_id, None)
+        if not self.path(agent_id).exists():
+            return None
+        aside = self.folder / "deleted" / f"{agent_id}-{now:%Y%m%dT%H%M%SZ}"
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        self.path(agent_id).rename(aside)
+        return aside
