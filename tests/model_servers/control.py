@@ -162,7 +162,7 @@ class ModelServer:
     async def _page(self, request: Request) -> Response:
         self.seen.append(request.url.path)
         page = self.pages.get(request.url.path)
-        if callable(page):
+        if callable(page) and not isinstance(page, Response):
             body = await request.body()
             page = page(msgspec.json.decode(body) if body else None)
         if isinstance(page, Response):

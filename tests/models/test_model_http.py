@@ -1,13 +1,16 @@
 """Whole exchanges over real HTTP with the model servers: answers, failures, retries, cuts and silence."""
 
+import json
 import random
 import socket
 from typing import Any
 
 import anyio
 import pytest
+from starlette.responses import Response
 from test_model_bodies import TOOL, text
 
+from eunoe.models.http import LONGEST_ANSWER
 from eunoe.models.protocol import Completed, Failed, ModelEvent, ModelRequest, Piece, TextPiece
 from eunoe.models.providers import providers_from_env
 from eunoe.models.registry import ModelRegistry
@@ -229,6 +232,26 @@ async def test_garbage_is_called_so(dialect: str, servers: dict[str, ModelServer
     error = bad(await one(registry(servers["chat"], servers["anthropic"]), HANDLES[dialect], "hi")).error
     assert error.kind == "invalid_response"
     assert f"Check that {'ANTHROPIC' if dialect == 'anthropic' else 'OPENAI'}_BASE_URL is the address" in error.message
+
+
+async def test_a_web_page_is_told_from_an_answer(openai_server: ModelServer):
+    page = Response("<html>Welcome</html>", media_type="text/html")
+    openai_server.pages["/wrong/v1/chat/completions"] = page
+    models = registry(openai_server.root + "/wrong")
+    error = bad(await one(models, HANDLES["chat"], "hi")).error
+    assert (error.kind, error.started) == ("invalid_response", False)
+    assert error.message.endswith(
+        "/wrong/v1/chat/completions answered with text/html that is neither JSON nor a stream of events. "
+        "Check that OPENAI_BASE_URL is the address of a model API."
+    )
+
+
+async def test_an_answer_without_end_is_given_up_and_what_came_is_kept(openai_server: ModelServer):
+    word = "data: " + json.dumps({"choices": [{"index": 0, "delta": {"content": "x" * 2**20}}]}) + "\n\n"
+    openai_server.behave(raw=word * (LONGEST_ANSWER // 2**20 + 1))
+    last = bad(await one(registry(openai_server), HANDLES["chat"], "hi"))
+    assert last.error.message == "openai sent more than 128 MiB in one answer. Limit max_output_tokens."
+    assert len(last.parts) == 1
 
 
 async def test_silence_has_a_bound(openai_server: ModelServer):

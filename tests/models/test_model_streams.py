@@ -210,6 +210,7 @@ def test_reasoning_details_are_put_together():
             {"prompt_tokens": 9, "completion_tokens": 3, "prompt_tokens_details": None},
             Usage(prompt_tokens=9, completion_tokens=3),
         ),
+        ({"prompt_tokens": 10**30, "completion_tokens": -5}, Usage(prompt_tokens=0, completion_tokens=0)),
     ],
 )
 def test_usage_comes_after_the_end_of_the_answer(usage: dict[str, Any], expected: Usage):

@@ -294,6 +294,20 @@ async def test_a_tool_that_is_not_the_agents_is_an_error_that_names_those_that_a
     )
 
 
+async def test_arguments_without_bottom_are_an_error_that_the_model_reads(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    endpoint.answers(Answer(calls=(Asked("call_a", "memory_insert", '{"label":' * 100_000),)), Answer(text=("Sorry.",)))
+    told = await send(home, agent, "Do it.")
+    assert [(part.status, part.content) for part in told.returns] == [
+        (
+            "error",
+            "The arguments of memory_insert are not a JSON object (nested too deeply). Call it again with valid JSON.",
+        )
+    ]
+    assert told.ended.stop_reason == "end_turn"
+
+
 async def test_a_tools_edit_is_made_on_what_an_api_edit_left_meanwhile(
     home: Home, agent: Agent, endpoint: ChatEndpoint
 ) -> None:

@@ -40,7 +40,7 @@ def whole_call(call: ToolCallPart) -> list[str]:
     """Return all arguments of a call as printable lines: nobody can allow what is not shown."""
     try:
         arguments = msgspec.json.decode(call.arguments or "{}", type=dict[str, object])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return printable(call.arguments).splitlines()
     if not arguments:
         return ["(no arguments)"]

@@ -160,7 +160,7 @@ async def _tool_call(models: ModelRegistry, model: ModelInfo) -> Check:
         return warning(name, "it was asked to call a tool, and did not", advice)
     try:
         msgspec.json.decode(call.arguments, type=dict[str, object])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return warning(name, "it called the tool with arguments that are no JSON object", advice)
     return ok(name, f"called {call.name} with {call.arguments}")
 

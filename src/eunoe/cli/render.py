@@ -127,7 +127,7 @@ def said_by(call: ToolCallPart) -> str | None:
         return None
     try:
         return msgspec.json.decode(call.arguments, type=_Said).message
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 
@@ -135,7 +135,7 @@ def call_line(call: ToolCallPart) -> str:
     """Return a tool call on one line: its name, and its arguments as far as they fit."""
     try:
         arguments = msgspec.json.decode(call.arguments, type=dict[str, object])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         shown = call.arguments
     else:
         shown = ", ".join(f"{name}={msgspec.json.encode(value).decode()}" for name, value in arguments.items())

@@ -122,6 +122,8 @@ def failure(
     said = without_key(provider, told.message)[:_LONGEST] or "no reason given"
     where = f"{provider.name} answered {status}" if status is not None else f"{provider.name} reported an error"
     advice = _ADVICE.get(kind, "").format(key=provider.key_env or f"the settings of {provider.name}")
+    if advice and not said.endswith((".", "!", "?")):
+        said += "."
     return ModelError(
         kind,
         f"{where}: {said}{' ' + advice if advice else ''}",

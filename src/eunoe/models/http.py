@@ -17,7 +17,7 @@ import anyio
 import httpx2
 import msgspec
 
-from eunoe.models.answer import Decoder
+from eunoe.models.answer import Decoder, Piece
 from eunoe.models.anthropic import VERSION
 from eunoe.models.failures import failure, without_key
 from eunoe.models.json_fields import JsonObject
@@ -33,6 +33,8 @@ LIST_TIMEOUT: Final = 10.0
 """Seconds of silence in an answer about models; ``discovery`` bounds the whole."""
 READ_OUT_SECONDS: Final = 0.2
 """Seconds that a server has to end a stream whose answer is complete."""
+LONGEST_ANSWER: Final = 128 * 1024 * 1024
+"""Bytes of an answer with all its wrapping; a server that sends more has lost its way, and would fill the memory."""
 LONGEST_EVENT: Final = 16 * 1024 * 1024
 """Bytes of one server-sent event; servers that send whole tool calls need more than a line."""
 
@@ -93,20 +95,12 @@ class Sender:
         answering = False
         try:
             async with self._client.stream("POST", payload.url, content=payload.body, headers=headers) as response:
-                if response.status_code != 200:
-                    refused = _refusal(provider, response, await response.aread())
-                elif _is_event_stream(response):
-                    answering = True
-                    events = aiter(httpx2.EventSource(response, max_event_size=LONGEST_EVENT))
-                    async for sse in events:
-                        for piece in decoder.feed(sse.event, sse.data) if sse.data else ():
-                            yield piece
-                        if decoder.done:
-                            await _read_out(events)
-                            break
-                else:
-                    for piece in decoder.feed_whole(_json(await response.aread())):
+                answering = response.status_code == 200 and _is_event_stream(response)
+                async with aclosing(_pieces(provider, response, decoder)) as pieces:
+                    async for piece in pieces:
                         yield piece
+        except ModelError as error:
+            refused = error
         except (httpx2.RemoteProtocolError, httpx2.ReadError) as error:
             if not answering:
                 refused = _transport_error(provider, payload.url, error)
@@ -160,8 +154,56 @@ def _is_event_stream(response: httpx2.Response) -> bool:
 def _json(body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+async def _pieces(provider: Provider, response: httpx2.Response, decoder: Decoder) -> AsyncGenerator[Piece, None]:
+    """Tell what an answer brings, whole or as a stream. Raises ``ModelError`` when it is none, or has no end."""
+    if response.status_code != 200:
+        raise _refusal(provider, response, await _whole(provider, response))
+    if not _is_event_stream(response):
+        value = _json(await _whole(provider, response))
+        if value is None:
+            raise _no_answer(provider, response)
+        for piece in decoder.feed_whole(value):
+            yield piece
+        return
+    size = 0
+    events = aiter(httpx2.EventSource(response, max_event_size=LONGEST_EVENT))
+    async for sse in events:
+        size += len(sse.data)
+        if size > LONGEST_ANSWER:
+            raise _too_long(provider)
+        for piece in decoder.feed(sse.event, sse.data) if sse.data else ():
+            yield piece
+        if decoder.done:
+            await _read_out(events)
+            return
+
+
+async def _whole(provider: Provider, response: httpx2.Response) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_bytes():
+        size += len(chunk)
+        if size > LONGEST_ANSWER:
+            raise _too_long(provider)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _too_long(provider: Provider) -> ModelError:
+    message = f"{provider.name} sent more than {LONGEST_ANSWER // 2**20} MiB in one answer. Limit max_output_tokens."
+    return ModelError("invalid_response", message, provider=provider.name)
+
+
+def _no_answer(provider: Provider, response: httpx2.Response) -> ModelError:
+    kind = response.headers.get("content-type", "").partition(";")[0].strip() or "no content type"
+    variable = provider.base_url_env or f"the base URL of {provider.name}"
+    message = f"{response.url} answered with {kind} that is neither JSON nor a stream of events."
+    advice = f"Check that {variable} is the address of a model API."
+    return ModelError("invalid_response", f"{message} {advice}", provider=provider.name)
 
 
 def _refusal(provider: Provider, response: httpx2.Response, body: bytes) -> ModelError:
@@ -172,7 +214,7 @@ def _refusal(provider: Provider, response: httpx2.Response, body: bytes) -> Mode
 def _transport_error(provider: Provider, url: str, error: Exception) -> ModelError:
     """Say which address failed and which variable names it; another vendor is never asked instead."""
     variable = provider.base_url_env or f"the base URL of {provider.name}"
-    reason = without_key(provider, str(error)) or type(error).__name__
+    reason = without_key(provider, str(error)).rstrip(".") or type(error).__name__
     if isinstance(error, (httpx2.ReadTimeout, httpx2.WriteTimeout, httpx2.PoolTimeout)):
         message = f"{url} was silent for too long ({type(error).__name__}). Try again, or raise EUNOE_MODEL_TIMEOUT."
         return ModelError("timeout", message, provider=provider.name)

@@ -1,10 +1,13 @@
 """Fields of JSON that others wrote, read with their types checked: a field of another type counts as absent."""
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 JsonObject = dict[str, Any]
+
+_LARGEST: Final = 2**53 - 1
+"""The largest whole number that every JSON reader takes exactly (RFC 8259, section 6)."""
 
 
 def as_object(value: Any) -> JsonObject | None:
@@ -16,7 +19,7 @@ def parse_object(data: str | bytes) -> JsonObject | None:
     """Decode a JSON object; ``None`` when the text is none."""
     try:
         return as_object(msgspec.json.decode(data))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -39,6 +42,6 @@ def text_in(fields: JsonObject, key: str) -> str:
 
 
 def int_in(fields: JsonObject, key: str) -> int | None:
-    """Return the whole number in this field."""
+    """Return the whole number in this field. All that is read are counts: one that cannot be stored as such is none."""
     value = fields.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _LARGEST else None
