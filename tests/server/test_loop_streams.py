@@ -11,7 +11,7 @@ import anyio
 import httpx2
 import pytest
 from letta_client import Letta
-from loop_rig import EDIT, frames, new_agent, post, undated
+from loop_rig import EDIT, decide, frames, human, new_agent, post, say, undated
 
 from eunoe.store import run_events
 from eunoe.store.sqlite import open_sqlite
@@ -290,6 +290,15 @@ def test_a_run_that_is_over_may_be_deleted_and_its_messages_stay(client: Letta, 
     assert http.delete(f"/v1/runs/{run_id}").json()["id"] == run_id
     assert http.get(f"/v1/runs/{run_id}").status_code == 404
     assert client.agents.messages.list(agent_id, limit=1).items[0].message_type == "assistant_message"
+
+
+def test_a_run_that_waits_for_an_answer_is_not_deleted(client: Letta, http: httpx2.Client):
+    agent_id = new_agent(client, gated=True)
+    asked = say(client, agent_id, EDIT)[-1]
+    refused = http.delete(f"/v1/runs/{asked.run_id}")
+    assert (refused.status_code, refused.json()["pending_request_id"]) == (409, asked.id)
+    client.agents.messages.create(agent_id, messages=decide((asked.tool_call.tool_call_id, True)))
+    assert human(client, agent_id) == "Likes tea."
 
 
 def test_a_run_that_goes_on_is_not_deleted(held: Held):

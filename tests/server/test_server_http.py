@@ -411,3 +411,17 @@ def test_the_page_for_people_needs_nothing_from_elsewhere(http: httpx2.Client):
     assert not re.findall(r"(?:src|href)=[\"']?https?:", answer.text)
     for line in ROUTES:
         assert line.path.replace(":path}", "}") in answer.text
+
+
+@pytest.mark.parametrize("tags", [[], ["git-memory-enabled"]])
+def test_the_context_overview_counts_each_part_once_and_shows_memory(http: httpx2.Client, tags: list[str]):
+    blocks = [{"label": "human", "value": "Likes maps. " * 50}, {"label": "persona", "value": "I am careful."}]
+    body = {"model": "scripted/demo", "memory_blocks": blocks, "tags": tags}
+    agent_id = http.post("/v1/agents/", json=body).json()["id"]
+    say(http, agent_id, "SAY:hi")
+    context = http.get(f"/v1/agents/{agent_id}/context").json()
+    parts = [value for name, value in context.items() if name.startswith("num_tokens_")]
+    assert context["context_window_size_current"] == sum(parts)
+    assert context["num_tokens_core_memory"] > 150
+    assert "Likes maps." in context["core_memory"]
+    assert "I am careful." in context["core_memory"]

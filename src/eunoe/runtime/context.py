@@ -35,8 +35,9 @@ class ContextOverview(Struct, frozen=True, kw_only=True):
 
     @property
     def tokens(self) -> int:
-        """Everything together."""
-        return sum(section.tokens for section in self.sections) + self.tools_tokens + self.window_tokens
+        """Everything together; a part such as ``block:human`` is contained in its section."""
+        prompt = sum(section.tokens for section in self.sections if ":" not in section.name)
+        return prompt + self.tools_tokens + self.window_tokens
 
 
 async def context_overview(runtime: Runtime, agent_id: str, conversation_id: str | None = None) -> ContextOverview:

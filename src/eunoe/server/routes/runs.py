@@ -12,7 +12,7 @@ from eunoe.server.wire.queries import NoQuery, PageQuery, RunMessagesQuery, Runs
 from eunoe.server.wire.requests import Nothing
 from eunoe.state.errors import Conflict
 from eunoe.state.runs import UNFINISHED
-from eunoe.store import messages, runs, steps
+from eunoe.store import approvals, messages, runs, steps
 from eunoe.store.database import Transaction
 from eunoe.store.messages import MessageQuery
 from eunoe.store.runs import RunQuery
@@ -57,6 +57,13 @@ async def delete_run(call: Call[NoQuery, Nothing]) -> object:
         run = runs.get(tx, call.path["run_id"])
         if run.status in UNFINISHED:
             raise Conflict(f"Run {run.id} goes on. Cancel it, then delete it.", run_id=run.id)
+        waiting = approvals.open_of(tx, run.conversation_id)
+        if waiting is not None and waiting.run_id == run.id:
+            raise Conflict(
+                f"Run {run.id} waits for an answer about tool calls. Answer or cancel it, then delete the run.",
+                run_id=run.id,
+                pending_request_id=waiting.message_id,
+            )
         runs.delete(tx, run.id)
         return wire.run(run)
 

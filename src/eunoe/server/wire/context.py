@@ -25,8 +25,8 @@ def overview(found: ContextOverview) -> dict[str, Any]:
         "external_memory_summary": _between(text, "memory_metadata") or "",
         "num_tokens_system": tokens.get("system", 0),
         "system_prompt": found.system,
-        "num_tokens_core_memory": tokens.get("memory_blocks", 0),
-        "core_memory": _between(text, "memory_blocks") or "",
+        "num_tokens_core_memory": tokens.get("memory_blocks", tokens.get("memory_files", 0)),
+        "core_memory": _between(text, "memory_blocks") or _files(text),
         "num_tokens_memory_filesystem": 0,
         "memory_filesystem": None,
         "num_tokens_tool_usage_rules": tokens.get("tool_usage_rules", 0),
@@ -49,6 +49,11 @@ def _between(text: str, section: str) -> str | None:
     """
     start, end = text.find(f"<{section}>"), text.find(f"</{section}>")
     return text[start : end + len(section) + 3] if 0 <= start < end else None
+
+
+def _files(text: str) -> str:
+    """Return the section of memory files: what the agent is, and what it knows."""
+    return "\n\n".join(filter(None, (_between(text, "self"), _between(text, "memory"))))
 
 
 def _function(tool: ToolSchema) -> dict[str, Any]:
