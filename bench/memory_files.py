@@ -129,7 +129,7 @@ def _commits(path: Path) -> Figure:
 
 
 def _git(path: Path, *arguments: str) -> None:
-    subprocess.run(["git", "-C", str(path), *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["git", "-c", "gc.auto=0", "-C", str(path), *arguments], check=True, stdout=subprocess.DEVNULL)
 
 
 def _ms(work: Callable[[], object]) -> float:

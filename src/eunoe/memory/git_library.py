@@ -6,6 +6,7 @@ shall not pay. Handles are not thread-safe: each thread opens its own.
 
 from collections.abc import Iterator
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, cast
@@ -30,6 +31,7 @@ class Author(Struct, frozen=True):
     email: str
 
 
+@cache
 def _library() -> ModuleType:
     """Return pygit2, with durable writes switched on. Raises ``InvalidInput`` when it is not installed."""
     try:
@@ -53,7 +55,8 @@ def open_handle(path: Path) -> "pygit2.Repository":
         handle = library.Repository(str(path), library.enums.RepositoryOpenFlag.NO_SEARCH)
     except (library.GitError, OSError, ValueError) as error:
         raise StoreError(
-            f"The memory repository {path} cannot be opened: {error}. Restore it from a backup or a clone.",
+            f"The memory repository {path} cannot be opened: {error}. "
+            f"Check who owns it and that it is whole (`git -C {path} fsck`), or restore it from a backup or a clone.",
             path=str(path),
         ) from error
     if handle.is_bare:
