@@ -67,6 +67,14 @@ class FileStore:
         before = self.head.revision
         message = commit_message(commit.subject, commit.why, commit.trailers)
         new = self.repository.write_commit(before, changes, author=commit.author, message=message, when=self._now)
+        return self.adopt(new, commit)
+
+    def adopt(self, new: str, commit: Commit) -> MemoryHead:
+        """Take a commit that comes after the head as memory: bring the rows there, and publish it after the transaction.
+
+        Raises the verdict on the first file that may not be so (I9).
+        """
+        before = self.head.revision
         if new == before:
             return self.head
         self._judge(before, new, commit.actor)

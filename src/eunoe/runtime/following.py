@@ -217,11 +217,13 @@ def _follow_moves(rows: _Import, changes: Sequence[PathChange]) -> None:
             rows.rename(old, new)
 
 
-def _both_kept(conflicts: Sequence[MergeConflict], theirs: str) -> dict[str, bytes | None]:
+def both_kept(conflicts: Sequence[MergeConflict], theirs: str) -> dict[str, bytes | None]:
     """Return changes that settle a merge: each path as we have it, and theirs beside it under ``conflicts/``."""
     kept: dict[str, bytes | None] = {}
     for conflict in conflicts:
-        kept[conflict.path] = conflict.ours if conflict.ours is not None else conflict.theirs
+        here = conflict.ours if conflict.ours is not None else conflict.theirs
+        if here is not None:
+            kept[conflict.path] = here
         if conflict.ours is not None and conflict.theirs is not None:
             kept[f"conflicts/{theirs[:10]}/{conflict.path}"] = conflict.theirs
     return kept
@@ -241,7 +243,7 @@ def _merge(repository: MemoryRepository, ours: str, theirs: str, now: datetime) 
         repository,
         ours,
         theirs,
-        _both_kept(result.conflicts, theirs),
+        both_kept(result.conflicts, theirs),
         author=HARNESS,
         message=commit_message("Merge changes that collide, and keep both", why, {}),
         when=now,
