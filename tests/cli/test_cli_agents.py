@@ -2,11 +2,14 @@
 
 import json
 import sqlite3
-from contextlib import closing
+from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
 from cli_rig import Cli
+
+from eunoe.runtime.agents import create_agent
+from eunoe.state.agents import AgentSpec
 
 MODEL = ("--model", "scripted/demo")
 
@@ -25,6 +28,22 @@ def test_an_agent_is_created_listed_shown_and_deleted(cli: Cli) -> None:
     assert f"id             {agent_id}\n" in cli.done("agents", "show", "Ada")
     assert cli.run("agents", "delete", "Ada", "--yes").exit_code == 0
     assert cli.run("agents", "list").stderr.startswith("There are no agents.")
+
+
+def test_a_store_that_is_named_from_a_folder_that_is_gone_is_refused_in_a_sentence(cli: Cli, tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    with chdir(gone):
+        gone.rmdir()
+        done = cli.run("agents", "list", "--home", "relative")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("Error: The folder 'relative' of the store cannot be found from here: ")
+
+
+def test_many_tags_of_one_agent_do_not_widen_the_list_for_all(cli: Cli) -> None:
+    spec = AgentSpec(name="Ada", model="scripted/demo", tags=tuple(f"tag{number}" for number in range(200)))
+    cli.beside(lambda runtime: create_agent(runtime, spec))
+    assert max(map(len, cli.done("agents", "list").splitlines())) < 250
 
 
 def test_an_agent_is_created_with_everything_that_was_asked_for(cli: Cli, tmp_path: Path) -> None:

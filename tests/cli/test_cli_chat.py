@@ -1,6 +1,7 @@
 """Chat without a terminal: one message, lines of a file, and which agent is meant."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cli_rig import Cli
@@ -46,6 +47,21 @@ def test_the_agent_that_was_used_last_goes_on(cli: Cli) -> None:
     stored = {agent["name"]: agent["id"] for agent in json.loads(cli.done("agents", "list", "--json"))}
     assert sorted(stored) == ["First", "Second"]
     assert "6 stored" in cli.done("agents", "show", "First")
+
+
+@pytest.mark.slow
+def test_two_chats_with_one_agent_wait_for_each_other_and_both_are_heard(cli: Cli) -> None:
+    cli.done("agents", "create", "--model", "scripted/demo", "--name", "Ada", "--human", "")
+
+    def chat(name: str) -> tuple[int, str]:
+        said = "".join(f"remember that {name}{number}\n" for number in range(4))
+        done = cli.process("chat", "Ada", text=said)
+        return done.returncode, done.stderr
+
+    with ThreadPoolExecutor() as pool:
+        assert [code for code, _ in pool.map(chat, "ab")] == [0, 0]
+    kept = cli.done("blocks", "show", "Ada", "human").split()
+    assert sorted(kept) == [f"{name}{number}" for name in "ab" for number in range(4)]
 
 
 def test_an_agent_that_is_not_there_is_not_made_by_mistake(cli: Cli) -> None:

@@ -1,5 +1,6 @@
 """One turn: how it ends, what its calls come to, and that nothing is told before it is stored."""
 
+import resource
 import sqlite3
 import threading
 from contextlib import closing
@@ -306,6 +307,27 @@ async def test_arguments_without_bottom_are_an_error_that_the_model_reads(
         )
     ]
     assert told.ended.stop_reason == "end_turn"
+
+
+async def test_a_disk_that_fills_in_the_middle_of_a_turn_is_named_as_its_end(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    hold = threading.Event()
+    endpoint.answers(Answer(text=("Wait. ", "x" * 100_000), hold=hold))
+    handle = await home.runtime.start(turn_request(agent, "Talk."))
+    await first_delta(handle)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    largest = max(file.stat().st_size for file in home.runtime.settings.home.iterdir() if file.is_file())
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, before[1]))
+    try:
+        hold.set()
+        told = await watch(handle)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert told.ended.error is not None
+    assert (told.ended.error.status, told.ended.error.type) == (503, "internal_error")
+    assert "Nothing of this change was stored" in told.ended.error.message
+    assert (await send(home, agent, "SAY:Hello.")).ended.stop_reason == "end_turn"
 
 
 async def test_a_tools_edit_is_made_on_what_an_api_edit_left_meanwhile(

@@ -46,7 +46,7 @@ def list_agents(home: Path | None, as_json: bool, everyone: bool) -> None:
                 agent.model,
                 moment(agent.created_at),
                 moment(agent.last_run_completion),
-                ", ".join(agent.tags),
+                one_line(", ".join(agent.tags), 60),
             )
             for agent in found
         ]

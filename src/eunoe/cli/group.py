@@ -1,5 +1,6 @@
 """The ``eunoe`` command as click runs it: each subcommand is imported only when it is asked for."""
 
+import errno
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -42,6 +43,10 @@ class LazyGroup(click.Group):
             _end(ctx, failure(error))
         except Failure as failed:
             _end(ctx, failed)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            _end(ctx, Failure(f"{error.filename or 'The output'} cannot be written: {error.strerror}."))
 
 
 def _end(ctx: click.Context, failed: Failure) -> NoReturn:

@@ -31,7 +31,12 @@ Decide = Callable[[Question], tuple[Answer, ...] | None]
 
 def request_to(whom: Whom) -> TurnRequest:
     """Return a request to this agent that says nothing yet."""
-    return TurnRequest(agent_id=whom.agent.id, conversation_id=whom.conversation_id, override_model=whom.override)
+    return TurnRequest(
+        agent_id=whom.agent.id,
+        conversation_id=whom.conversation_id,
+        override_model=whom.override,
+        on_busy="wait",
+    )
 
 
 def request_for(whom: Whom, text: str) -> TurnRequest:

@@ -31,7 +31,7 @@ from eunoe.state.errors import ConversationBusy, EunoeError, PendingApproval
 from eunoe.state.events import Event, RunStarted
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
-from eunoe.state.runs import UNFINISHED
+from eunoe.state.runs import UNFINISHED, RunError
 from eunoe.store import run_events, runs, tools
 from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
@@ -144,23 +144,25 @@ class Runtime:
 
     async def _carry(self, turn: Turn, handle: RunHandle, scope: anyio.CancelScope) -> None:
         """Run a turn with its events told, and for a background run stored first."""
+        fault: RunError | None = None
         started = RunStarted(run_id=turn.run.id, agent_id=turn.run.agent_id, conversation_id=turn.conversation.id)
         try:
             if turn.run.background:
                 async with recording(self.db, handle, utc_now) as emit:
                     emit(started)
-                    await self._drive(turn, emit, scope)
+                    fault = await self._drive(turn, emit, scope)
             else:
                 handle.publish(started)
-                await self._drive(turn, handle.publish, scope)
+                fault = await self._drive(turn, handle.publish, scope)
         except Exception:  # noqa: BLE001 - the boundary of a run's events: what stops them must not stop other runs
             _log.exception("the events of run %s could not be stored", turn.run.id)
         finally:
             self._running.pop(turn.run.id, None)
             if handle.ended is None:
-                handle.publish(ended_event(turn, End(reason="error", error=OWN_FAULT)))
+                handle.publish(ended_event(turn, End(reason="error", error=fault or OWN_FAULT)))
 
-    async def _drive(self, turn: Turn, emit: Callable[[Event], None], scope: anyio.CancelScope) -> None:
+    async def _drive(self, turn: Turn, emit: Callable[[Event], None], scope: anyio.CancelScope) -> RunError | None:
+        """Run a turn to its stored end. Returns what kept its end from being stored: a full disk, a locked store."""
         ports = Ports(
             database=self.db,
             models=self.models,
@@ -180,6 +182,8 @@ class Runtime:
             raise
         except EunoeError as error:
             _log.warning("run %s ended without a record: %s", turn.run.id, error)
+            return describe_own_error(error)
+        return None
 
     def _patience(self, turn: Turn, asked: Message) -> timedelta | None:
         client = {tool.name for tool in turn.request.client_tools}

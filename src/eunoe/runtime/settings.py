@@ -44,7 +44,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 def settings_from(environment: Mapping[str, str], home: str | Path | None = None) -> Settings:
     """Read settings: ``home`` if given, else ``EUNOE_HOME``, else ``~/.eunoe``.
 
-    Raises ``InvalidInput`` when a number does not parse.
+    Raises ``InvalidInput`` when a number does not parse, or the folder cannot be made out.
     """
 
     def seconds(name: str, default: float) -> float:
@@ -61,9 +61,8 @@ def settings_from(environment: Mapping[str, str], home: str | Path | None = None
             )
         return value
 
-    folder = Path(home or environment.get("EUNOE_HOME") or DEFAULT_HOME).expanduser().absolute()
     return Settings(
-        home=folder,
+        home=_folder(home or environment.get("EUNOE_HOME") or DEFAULT_HOME),
         environment=environment,
         busy_wait=seconds("EUNOE_BUSY_WAIT", 120.0),
         shutdown_wait=seconds("EUNOE_SHUTDOWN_WAIT", 5.0),
@@ -71,3 +70,14 @@ def settings_from(environment: Mapping[str, str], home: str | Path | None = None
         approval_wait=seconds("EUNOE_APPROVAL_WAIT", 0.0),
         events_kept=seconds("EUNOE_EVENTS_KEPT", 86_400.0),
     )
+
+
+def _folder(home: str | Path) -> Path:
+    try:
+        return Path(home).expanduser().absolute()
+    except (OSError, RuntimeError) as error:
+        raise InvalidInput(
+            f"The folder {str(home)!r} of the store cannot be found from here: the working folder is gone, or there "
+            f"is no such user. Give its whole path.",
+            field="home",
+        ) from error
