@@ -15,6 +15,9 @@ from eunoe.state.messages import Message
 from eunoe.state.runs import StepRequest
 from eunoe.state.tools import Tool, ToolSchema
 
+_COMMIT_DIGITS: Final = 40
+"""A memory revision begins with its commit; what may follow tells of diagnostics or of a conversation's own blocks."""
+
 _EMPTY_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
@@ -89,9 +92,18 @@ def record_request(turn: Turn, request: ModelRequest, payload: Payload) -> Recor
             to_position=tail[-1].position if tail else 0,
             to_seq=max((message.seq for message in request.messages), default=0),
             payload_hash=hashlib.sha256(payload.body).hexdigest(),
+            memory_commit=_memory_commit(turn),
         ),
         texts=(request.system, tools, options),
     )
+
+
+def _memory_commit(turn: Turn) -> str | None:
+    compiled = turn.conversation.compiled
+    if turn.state.memory is None or compiled is None:
+        return None
+    told = compiled.told_revision or compiled.memory_revision
+    return told[:_COMMIT_DIGITS] if told else None
 
 
 def rebuild_request(system: str, tools: str, options: str, messages: Sequence[Message]) -> ModelRequest:

@@ -98,7 +98,8 @@ class StepRequest(Struct, frozen=True, kw_only=True):
     ``system_hash``, ``tools_hash`` and ``options_hash`` address stored texts; the messages are those of the
     conversation from position ``from_position`` to ``to_position`` that were stored by then (``seq`` up to ``to_seq``,
     so that a return added later by healing does not show), after the summary if there is one.
-    ``payload_hash`` is the SHA-256 of the body that was sent.
+    ``payload_hash`` is the SHA-256 of the body that was sent. ``memory_commit`` is the commit of memory files that the
+    agent had been told of then, ``None`` where memory is blocks.
     """
 
     dialect: str
@@ -111,6 +112,7 @@ class StepRequest(Struct, frozen=True, kw_only=True):
     to_position: int
     to_seq: int
     payload_hash: str
+    memory_commit: str | None = None
 
 
 class Step(Struct, frozen=True, kw_only=True):
