@@ -15,7 +15,7 @@ from eunoe.runtime.approvals import RESET, denials
 from eunoe.runtime.blocks import attach_block, create_block, detach_block, with_default_description
 from eunoe.runtime.commit import commit
 from eunoe.runtime.compaction_settings import check_compaction_settings, merge_compaction_settings
-from eunoe.runtime.converting import begin_files, end_files, wants_files
+from eunoe.runtime.converting import begin_files, end_files, tagged, wants_files
 from eunoe.runtime.following import follow
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.prompts import refresh_prompt
@@ -125,7 +125,7 @@ def _new_agent(agent_id: str, spec: AgentSpec, model: ModelInfo, attached: Seque
         description=spec.description,
         metadata=spec.metadata,
         tool_rules=_creation_rules(spec, attached),
-        tags=tuple(dict.fromkeys(spec.tags)),
+        tags=tagged(tuple(dict.fromkeys(spec.tags)), spec.memory_kind),
         timezone=spec.timezone or "UTC",
         message_buffer_autoclear=spec.message_buffer_autoclear,
         enable_sleeptime=spec.enable_sleeptime,
@@ -263,7 +263,7 @@ def _changed(agent: Agent, changes: AgentChanges, model: ModelInfo | None) -> Ag
         description=_or(changes.description, agent.description),
         metadata=_or(changes.metadata, agent.metadata),
         tool_rules=_or(changes.tool_rules, agent.tool_rules),
-        tags=_or(changes.tags, agent.tags),
+        tags=tagged(_or(changes.tags, agent.tags), _or(changes.memory_kind, None)),
         timezone=_or(changes.timezone, agent.timezone),
         message_buffer_autoclear=_or(changes.message_buffer_autoclear, agent.message_buffer_autoclear),
         enable_sleeptime=_or(changes.enable_sleeptime, agent.enable_sleeptime),

@@ -16,7 +16,7 @@ from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.agents import Agent
 from eunoe.state.blocks import Block
 from eunoe.state.ids import new_id
-from eunoe.state.memory import GIT_TAG, MemoryHead
+from eunoe.state.memory import GIT_TAG, MemoryHead, MemoryKind
 from eunoe.store import blocks, memory_heads
 from eunoe.store.database import Transaction
 
@@ -24,6 +24,13 @@ from eunoe.store.database import Transaction
 def wants_files(tags: tuple[str, ...]) -> bool:
     """Say whether an agent with these tags keeps its memory as files."""
     return GIT_TAG in tags
+
+
+def tagged(tags: tuple[str, ...], kind: MemoryKind | None) -> tuple[str, ...]:
+    """Return an agent's tags with the one that says what its memory is; as they are when that is not said."""
+    if kind is None or wants_files(tags) == (kind == "git"):
+        return tags
+    return (*tags, GIT_TAG) if kind == "git" else tuple(tag for tag in tags if tag != GIT_TAG)
 
 
 def _own_rows(tx: Transaction, agent_id: str, now: datetime) -> list[Block]:

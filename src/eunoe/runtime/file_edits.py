@@ -70,7 +70,7 @@ class FileStore:
         return self.adopt(new, commit)
 
     def adopt(self, new: str, commit: Commit) -> MemoryHead:
-        """Take a commit that comes after the head as memory: bring the rows there, and publish it after the transaction.
+        """Take a commit that comes after the head as memory: bring the rows there, and publish it afterwards.
 
         Raises the verdict on the first file that may not be so (I9).
         """

@@ -16,6 +16,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
+from eunoe.runtime.fresh_memory import follow_memory, follow_memory_of_block
 from eunoe.runtime.runtime import Runtime
 from eunoe.server.reading import body_bytes, body_value, path_values, query_values
 from eunoe.server.wire.errors import UNKNOWN, Failure, failure
@@ -138,5 +139,15 @@ async def _serve(line: Route, request: Request, limits: Limits) -> Response:
     raw = b"" if line.body is Nothing else await body_bytes(request, limits.body_bytes)
     body = body_value(raw, line.body)
     call: Call[Any, Any] = Call(request.app.state.runtime, request, limits, path, query, body)
+    if line.method != "DELETE":
+        await _follow_files(call.runtime, path)
     result = await line.handler(call)
     return result if isinstance(result, Response) else json_response(result)
+
+
+async def _follow_files(runtime: Runtime, path: dict[str, str]) -> None:
+    """Let what is asked about be as the memory files of the agent are now, whoever committed to them."""
+    if "agent_id" in path:
+        await follow_memory(runtime, path["agent_id"])
+    elif "block_id" in path:
+        await follow_memory_of_block(runtime, path["block_id"])

@@ -8,7 +8,7 @@ from msgspec import UNSET, Struct, UnsetType
 from eunoe.state.blocks import Block, BlockSpec
 from eunoe.state.conversations import Conversation
 from eunoe.state.identities import Identity
-from eunoe.state.memory import MemoryHead, RefreshPolicy
+from eunoe.state.memory import MemoryHead, MemoryKind, RefreshPolicy
 from eunoe.state.messages import NewMessage
 from eunoe.state.rules import ToolRule
 from eunoe.state.tools import Tool
@@ -126,6 +126,8 @@ class AgentSpec(Struct, frozen=True, kw_only=True):
     per_file_view_window_char_limit: int | None = None
     initial_messages: tuple[NewMessage, ...] | None = None
     memory_refresh: RefreshPolicy = "recompile"
+    memory_kind: MemoryKind | None = None
+    """``None`` leaves it to the tag ``git-memory-enabled``; else the tag is set or taken away by this."""
     extra: dict[str, Any] = {}
 
 
@@ -158,4 +160,5 @@ class AgentChanges(Struct, frozen=True, kw_only=True):
     last_run_completion: datetime | None | UnsetType = UNSET
     last_run_duration_ms: int | None | UnsetType = UNSET
     memory_refresh: RefreshPolicy | UnsetType = UNSET
+    memory_kind: MemoryKind | UnsetType = UNSET
     extra: dict[str, Any] | UnsetType = UNSET

@@ -11,6 +11,10 @@ RefreshPolicy = Literal["recompile", "append", "defer"]
 """What a change of memory does to the prompt at the next run: compile it anew, tell it in a message, or wait."""
 
 
+MemoryKind = Literal["git", "blocks"]
+"""How an agent keeps its memory: as files in a git repository, or as blocks in the store."""
+
+
 class UnreadCommit(Struct, frozen=True, kw_only=True):
     """A newer commit that cannot be compiled, and why; memory stays at the last good one (I7)."""
 

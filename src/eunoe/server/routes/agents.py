@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from eunoe.runtime import agents as lives
 from eunoe.runtime.context import context_overview
+from eunoe.runtime.fresh_memory import follow_memories
 from eunoe.runtime.recompile import recompile
 from eunoe.server.routes.reads import relationships, shown_agents, shown_states
 from eunoe.server.routing import Call, Route, json_response, route
@@ -51,10 +52,14 @@ async def list_agents(call: Call[AgentsQuery, Nothing]) -> object:
     )
     shown = relationships(call.request, call.query)
 
-    def read(tx: Transaction) -> object:
-        return shown_agents(tx, [found.id for found in agents.page(tx, query)], shown)
+    def read(tx: Transaction) -> tuple[list[str], object]:
+        ids = [found.id for found in agents.page(tx, query)]
+        return ids, shown_agents(tx, ids, shown)
 
-    return await call.runtime.db.read(read)
+    ids, told = await call.runtime.db.read(read)
+    if await follow_memories(call.runtime, ids):
+        _, told = await call.runtime.db.read(read)
+    return told
 
 
 async def count_agents(call: Call[AgentFilter, Nothing]) -> object:

@@ -5,7 +5,7 @@ from typing import Final
 
 from eunoe.runtime.blocks import attach_block as attach
 from eunoe.runtime.blocks import detach_block as detach
-from eunoe.runtime.blocks import update_block
+from eunoe.runtime.labelled import block_by_label, update_by_label
 from eunoe.server.routes.blocks import based_on, block_response
 from eunoe.server.routes.cuts import cut
 from eunoe.server.routes.reads import shown_agents
@@ -16,7 +16,7 @@ from eunoe.server.wire.domain import block_changes
 from eunoe.server.wire.queries import AgentBlocksQuery, NoQuery
 from eunoe.server.wire.requests import BlockPatch, Nothing
 from eunoe.state.blocks import Block
-from eunoe.store import agents, blocks
+from eunoe.store import agents
 from eunoe.store.database import Transaction
 
 
@@ -44,7 +44,7 @@ async def retrieve_block(call: Call[NoQuery, Nothing]) -> object:
 
     def read(tx: Transaction) -> Block:
         agent = agents.get(tx, call.path["agent_id"])
-        return blocks.by_label(tx, agent.id, _label(call))
+        return block_by_label(tx, call.runtime.homes, agent.id, _label(call))
 
     return block_response(await call.runtime.db.read(read))
 
@@ -57,8 +57,8 @@ async def modify_block(call: Call[NoQuery, BlockPatch]) -> object:
 
     def write(tx: Transaction) -> Block:
         agent = agents.get(tx, call.path["agent_id"])
-        found = blocks.by_label(tx, agent.id, _label(call))
-        return update_block(tx, call.runtime.homes, found.id, changes, expected_revision=expected, now=now)
+        homes = call.runtime.homes
+        return update_by_label(tx, homes, agent.id, _label(call), changes, expected_revision=expected, now=now)
 
     return block_response(await call.runtime.db.write(write))
 

@@ -112,7 +112,7 @@ def agent(
         "metadata": value.metadata,
         "memory": {
             "agent_type": value.agent_type,
-            "git_enabled": False,
+            "git_enabled": state.memory is not None,
             "blocks": blocks,
             "file_blocks": [],
             "prompt_template": "",
@@ -149,7 +149,7 @@ def memory(state: AgentState) -> dict[str, Any]:
     """Return the deprecated memory object of an agent."""
     return {
         "agent_type": state.agent.agent_type,
-        "git_enabled": False,
+        "git_enabled": state.memory is not None,
         "blocks": [block(item) for item in state.blocks],
         "file_blocks": [],
         "prompt_template": "",

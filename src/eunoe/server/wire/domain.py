@@ -78,7 +78,10 @@ def agent_spec(body: AgentBody) -> AgentSpec:
         "hidden",
         "max_files_open",
         "per_file_view_window_char_limit",
+        "memory_refresh",
     )
+    if isinstance(body.memory, str):
+        fields["memory_kind"] = body.memory
     return AgentSpec(
         model=model,
         agent_type=body.agent_type,
@@ -122,7 +125,10 @@ def agent_changes(body: AgentPatch) -> AgentChanges:
         "last_stop_reason",
         "last_run_completion",
         "last_run_duration_ms",
+        "memory_refresh",
     )
+    if isinstance(body.memory, str):
+        fields["memory_kind"] = body.memory
     lists = given(body, "tags", "block_ids", "tool_ids", "identity_ids")
     fields |= {name: tuple(dict.fromkeys(value)) for name, value in lists.items()}
     if body.tool_rules is not None:

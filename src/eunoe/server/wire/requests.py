@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 from eunoe.state.agents import DEFAULT_AGENT_TYPE, AgentType
 from eunoe.state.blocks import DEFAULT_LIMIT
 from eunoe.state.identities import IdentityType
+from eunoe.state.memory import MemoryKind, RefreshPolicy
 from eunoe.state.rules import ToolRule
 
 Count = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -169,6 +170,8 @@ class SendBody(Struct, kw_only=True):
     """Eunoe's own: what to do while another run holds the conversation: get 409 with its id, or wait for its end."""
     on_pending: Literal["reject", "deny_and_continue", "queue"] = "reject"
     """Eunoe's own: what a message does while an approval is pending: 409, deny the calls, or wait for the answer."""
+    memory_refresh: RefreshPolicy | None = None
+    """Eunoe's own: what a change of memory does to the prompt of this request; by default what the agent says."""
 
 
 class StreamBody(SendBody, kw_only=True):
@@ -228,6 +231,9 @@ class AgentBody(Struct, kw_only=True):
     project_id: str | None = None
     template_id: str | None = None
     base_template_id: str | None = None
+    memory: MemoryKind | dict[str, Any] | None = None
+    """Eunoe's own: files in git, or blocks. An object, which older clients send, says nothing."""
+    memory_refresh: RefreshPolicy | None = None
 
 
 class AgentPatch(Struct, kw_only=True):
@@ -262,6 +268,9 @@ class AgentPatch(Struct, kw_only=True):
     max_files_open: Annotated[int, Meta(ge=0, le=1000)] | None = None
     per_file_view_window_char_limit: Count | None = None
     hidden: bool | None = None
+    memory: MemoryKind | dict[str, Any] | None = None
+    """Eunoe's own: files in git, or blocks. An object, which older clients send, says nothing."""
+    memory_refresh: RefreshPolicy | None = None
 
 
 class ApprovalBody(Struct, kw_only=True):

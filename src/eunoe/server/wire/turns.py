@@ -66,6 +66,7 @@ def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
         background=body.background,
         on_busy=body.on_busy,
         on_pending=body.on_pending,
+        memory_refresh=body.memory_refresh,
         options={name: getattr(body, name) for name in Showing.__struct_fields__},
     )
 
