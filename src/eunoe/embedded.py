@@ -16,8 +16,10 @@ from typing import Any, TypeVar
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from eunoe.agent_memory import AgentMemory
 from eunoe.runtime import agents as agent_commands
-from eunoe.runtime.blocks import update_block
+from eunoe.runtime.fresh_memory import follow_memory
+from eunoe.runtime.labelled import block_by_label, update_by_label
 from eunoe.runtime.manifest import Manifest, Verification, manifest, verify
 from eunoe.runtime.recompile import read_system_message
 from eunoe.runtime.replay import ReplayedRequest, step_request
@@ -30,7 +32,7 @@ from eunoe.state.errors import EunoeError, InvalidInput, NotFound
 from eunoe.state.events import Event, MessageStored, RunEnded
 from eunoe.state.ids import is_id
 from eunoe.state.messages import Message, NewMessage, TextPart
-from eunoe.store import agents, blocks, conversations
+from eunoe.store import agents, conversations
 from eunoe.store.agents import AgentQuery
 
 T = TypeVar("T")
@@ -67,6 +69,7 @@ class Agent:
 
     async def state(self) -> AgentState:
         """Return the whole of the agent but its messages. Raises ``NotFound`` once it is deleted."""
+        await follow_memory(self._runtime, self.id)
         return await self._runtime.db.read(lambda tx: agents.state(tx, self.id))
 
     async def update(self, **changes: Any) -> AgentState:
@@ -117,25 +120,34 @@ class Agent:
 
     async def block(self, label: str) -> Block:
         """Return the block of this label. Raises ``NotFound``."""
-        return await self._runtime.db.read(lambda tx: blocks.by_label(tx, self.id, label))
+        await follow_memory(self._runtime, self.id)
+        homes = self._runtime.homes
+        return await self._runtime.db.read(lambda tx: block_by_label(tx, homes, self.id, label))
 
     async def update_block(self, label: str, /, *, expected_revision: int | None = None, **changes: Any) -> Block:
         """Change the named fields of a block (those of ``BlockChanges``), and return it.
 
         Raises ``NotFound``, ``BlockLimitExceeded``, ``ReadOnlyBlock`` and ``StaleRevision``.
         """
+        await follow_memory(self._runtime, self.id)
         now = utc_now()
         named = BlockChanges(**changes)
         return await self._runtime.db.write(
-            lambda tx: update_block(
+            lambda tx: update_by_label(
                 tx,
                 self._runtime.homes,
-                blocks.by_label(tx, self.id, label).id,
+                self.id,
+                label,
                 named,
                 expected_revision=expected_revision,
                 now=now,
             )
         )
+
+    @property
+    def memory(self) -> AgentMemory:
+        """The agent's memory files and their history, for an agent whose memory is files."""
+        return AgentMemory(self._runtime, self.id)
 
     async def window(self) -> tuple[Message, ...]:
         """Return the messages in context, without the system message."""
@@ -226,14 +238,33 @@ class SyncAgent:
                 except StopAsyncIteration:
                     return
 
+    @property
+    def memory(self) -> "SyncMemory":
+        """``Agent.memory`` without ``async``."""
+        return SyncMemory(self._portal, self._agent.memory)
+
     def __getattr__(self, name: str) -> Any:
         """Give ``Agent``'s other methods, each waiting for its result."""
-        method = getattr(self._agent, name)
+        return _waiting(self._portal, getattr(self._agent, name))
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return self._portal.call(lambda: method(*args, **kwargs))
 
-        return call
+class SyncMemory:
+    """``AgentMemory`` without ``async``."""
+
+    def __init__(self, portal: BlockingPortal, memory: AgentMemory) -> None:
+        self._portal = portal
+        self._memory = memory
+
+    def __getattr__(self, name: str) -> Any:
+        """Give ``AgentMemory``'s methods, each waiting for its result."""
+        return _waiting(self._portal, getattr(self._memory, name))
+
+
+def _waiting(portal: BlockingPortal, method: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return portal.call(lambda: method(*args, **kwargs))
+
+    return call
 
 
 @asynccontextmanager

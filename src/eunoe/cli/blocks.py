@@ -10,10 +10,10 @@ from eunoe.cli.lines import read_stdin
 from eunoe.cli.opening import home_option, json_option, opened
 from eunoe.cli.tables import write_json
 from eunoe.cli.terminal import printable
-from eunoe.runtime.blocks import update_block
+from eunoe.runtime.fresh_memory import follow_memory
+from eunoe.runtime.labelled import block_by_label, update_by_label
 from eunoe.runtime.runtime import utc_now
 from eunoe.state.blocks import Block, BlockChanges
-from eunoe.store import blocks as store
 from eunoe.store.database import Transaction
 
 
@@ -30,7 +30,9 @@ def blocks() -> None:
 def show(agent: str, label: str, home: Path | None, as_json: bool) -> None:
     """Write the value of AGENT's block LABEL."""
     with opened(home) as door:
-        block = door.read(lambda tx: store.by_label(tx, find_agent(tx, agent).id, label))
+        agent_id = door.read(lambda tx: find_agent(tx, agent)).id
+        door.call(lambda runtime: follow_memory(runtime, agent_id))
+        block = door.read(lambda tx: block_by_label(tx, door.runtime.homes, agent_id, label))
     if as_json:
         write_json(block)
     else:
@@ -48,10 +50,12 @@ def set_value(agent: str, label: str, value: str, home: Path | None, revision: i
     text = read_stdin("value") if value == "-" else value
 
     def replace(tx: Transaction) -> Block:
-        block = store.by_label(tx, find_agent(tx, agent).id, label)
         changes = BlockChanges(value=text)
-        return update_block(tx, door.runtime.homes, block.id, changes, expected_revision=revision, now=utc_now())
+        homes = door.runtime.homes
+        return update_by_label(tx, homes, agent_id, label, changes, expected_revision=revision, now=utc_now())
 
     with opened(home) as door:
+        agent_id = door.read(lambda tx: find_agent(tx, agent)).id
+        door.call(lambda runtime: follow_memory(runtime, agent_id))
         block = door.write(replace)
     click.echo(f"Block {block.label!r} is at revision {block.revision}.", err=True)

@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from eunoe.cli.checks import Check, failed, ok, warning
+from eunoe.cli.memory_checks import memory_checks
 from eunoe.runtime.settings import Settings
 from eunoe.server.auth import check_binding
 from eunoe.state.errors import EunoeError, InvalidInput, StoreTooNew
@@ -44,7 +45,7 @@ def machine_checks(settings: Settings, seconds: float) -> Iterator[Check]:
     yield _sqlite()
     yield _home(settings.home)
     yield _space(settings.home)
-    yield from _store(settings.database, seconds)
+    yield from _store(settings, seconds)
     yield _key(settings)
     yield _binding(settings)
 
@@ -94,19 +95,21 @@ def _space(home: Path) -> Check:
     return warning("disk", found, "Make room before it is full.") if free < _LITTLE else ok("disk", found)
 
 
-def _store(path: Path, seconds: float) -> Iterator[Check]:
+def _store(settings: Settings, seconds: float) -> Iterator[Check]:
+    path = settings.database
     if not path.exists():
         yield ok("store", f"none yet; {path} will be made")
         return
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=_BUSY)) as connection:
-            yield from _opened(connection, path, seconds)
+            yield from _opened(connection, settings, seconds)
     except sqlite3.Error as error:
         meaning = store_error(error, str(path), _BUSY)
         yield failed("store", meaning.message if meaning else str(error))
 
 
-def _opened(connection: sqlite3.Connection, path: Path, seconds: float) -> Iterator[Check]:
+def _opened(connection: sqlite3.Connection, settings: Settings, seconds: float) -> Iterator[Check]:
+    path = settings.database
     known = connection.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'migrations'").fetchone()
     if known is None:
         yield failed("store", f"{path} is no store of Eunoe", "Name another folder with --home.")
@@ -123,12 +126,14 @@ def _opened(connection: sqlite3.Connection, path: Path, seconds: float) -> Itera
         yield warning("schema", found, "The next start does them, after it has made a copy of the file beside it.")
         return
     yield ok("schema", "up to date")
-    unfinished = len(runs.unfinished(SqliteTransaction(connection, writes=False)))
+    tx = SqliteTransaction(connection, writes=False)
+    unfinished = len(runs.unfinished(tx))
     if unfinished:
         advice = "Nothing to do: if no process works on them any more, the next start ends them as interrupted."
         yield warning("runs", f"{unfinished} without an end", advice)
     else:
         yield ok("runs", "none interrupted")
+    yield from memory_checks(tx, settings)
 
 
 def _integrity(connection: sqlite3.Connection, seconds: float) -> Check:

@@ -11,6 +11,7 @@ from eunoe.cli.finding import find_agent
 from eunoe.cli.opening import home_option, json_option, opened
 from eunoe.cli.tables import write_json, write_table
 from eunoe.cli.terminal import one_line, printable
+from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.manifest import Manifest, Verification, manifest, verify
 from eunoe.state.agents import AgentState
 from eunoe.store import agents, conversations, messages
@@ -46,6 +47,7 @@ def show(agent: str, home: Path | None, as_json: bool, as_manifest: bool, verify
     """Show AGENT (id or name): model, blocks, tools and window."""
     with opened(home) as door:
         agent_id = door.read(lambda tx: find_agent(tx, agent)).id
+        door.call(lambda runtime: follow_memory(runtime, agent_id))
         parts = door.call(lambda runtime: manifest(runtime, agent_id)) if as_manifest else None
         verification = door.call(lambda runtime: verify(runtime, agent_id)) if verifying else None
         summary = None if as_manifest or verifying else door.read(lambda tx: _summary(tx, agent_id))

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from eunoe.prompt.compile import Section, compile_prompt
 from eunoe.prompt.tokens import estimate_tokens
+from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inputs, system_message
 from eunoe.runtime.requests import schema_of
@@ -42,6 +43,7 @@ class ContextOverview(Struct, frozen=True, kw_only=True):
 
 async def context_overview(runtime: Runtime, agent_id: str, conversation_id: str | None = None) -> ContextOverview:
     """Return what the next request would hold, without asking the model. Raises ``NotFound``."""
+    await follow_memory(runtime, agent_id)
     now = utc_now()
 
     def read(tx: Transaction) -> ContextOverview:

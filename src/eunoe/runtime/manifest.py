@@ -8,15 +8,18 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from eunoe.prompt.compile import Section, compile_prompt
+from eunoe.prompt.compile import CompiledPrompt, Section, compile_prompt
 from eunoe.prompt.tokens import estimate_tokens
+from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.opening import state_in
-from eunoe.runtime.prompts import conversation_model, current_prompt, prompt_inputs
+from eunoe.runtime.prompts import conversation_model, current_facts, prompt_inputs
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.runtime.window import unanswered
-from eunoe.state.agents import AgentState
+from eunoe.state.agents import Agent, AgentState
 from eunoe.state.blocks import Block
-from eunoe.state.conversations import Conversation
+from eunoe.state.conversations import Compiled, Conversation
+from eunoe.state.errors import NotFound, StoreError
+from eunoe.state.memory import MemoryHead
 from eunoe.state.messages import Message
 from eunoe.store import agents, conversations, isolated, messages, texts
 from eunoe.store.database import Transaction
@@ -52,7 +55,9 @@ class Manifest(Struct, frozen=True, kw_only=True):
     parts: tuple[ManifestPart, ...]
     sections: tuple[Section, ...]
     stale: bool
-    """The prompt will be compiled anew at the next run, since something it shows has changed."""
+    """Something that the prompt shows has changed; the next run compiles it anew, if the refresh policy says so."""
+    compiled_from: str | None = None
+    """What memory the default conversation's prompt shows: a commit, where memory is files."""
 
 
 class Difference(Struct, frozen=True, kw_only=True):
@@ -116,6 +121,22 @@ def _block_part(block: Block, **details: str) -> ManifestPart:
     )
 
 
+def _files_part(head: MemoryHead, agent: Agent) -> ManifestPart:
+    return _part(
+        "memory_files",
+        agent.id,
+        "files that are told by name",
+        "\n".join(head.names),
+        source=f"memory/{agent.id}",
+        revision=head.revision,
+        details={
+            "layout": head.layout,
+            "memory_refresh": agent.memory_refresh,
+            "unread": None if head.unread is None else {"revision": head.unread.revision, "reason": head.unread.reason},
+        },
+    )
+
+
 def _agent_parts(state: AgentState) -> list[ManifestPart]:
     agent = state.agent
     row = f"agents/{agent.id}"
@@ -133,6 +154,8 @@ def _agent_parts(state: AgentState) -> list[ManifestPart]:
         _part("tool_rules", agent.id, "tool rules", _canonical(agent.tool_rules), source=row, revision=agent.revision),
     ]
     parts += [_block_part(block) for block in state.blocks]
+    if state.memory is not None:
+        parts.append(_files_part(state.memory, agent))
     parts += [
         _part("tool", tool.id, tool.name, _canonical(tool.json_schema), source=f"tools/{tool.id}")
         for tool in state.tools
@@ -143,6 +166,14 @@ def _agent_parts(state: AgentState) -> list[ManifestPart]:
     ]
     parts += [_part("secret", secret.id, secret.key, None, source=f"secrets/{agent.id}") for secret in state.secrets]
     return parts
+
+
+def _read_text(tx: Transaction, key: str) -> str | NotFound | StoreError:
+    """Return a stored text, or why it cannot be read: a manifest tells of what is damaged beside what is whole."""
+    try:
+        return texts.get(tx, key)
+    except (NotFound, StoreError) as error:
+        return error
 
 
 def _conversation_parts(tx: Transaction, conversation: Conversation, window: tuple[Message, ...]) -> list[ManifestPart]:
@@ -170,26 +201,36 @@ def _conversation_parts(tx: Transaction, conversation: Conversation, window: tup
     parts += [_block_part(block, conversation_id=conversation.id) for block in own]
     compiled = conversation.compiled
     if compiled:
+        text = _read_text(tx, compiled.hash)
         parts.append(
             _part(
                 "compiled_prompt",
                 compiled.hash,
                 label,
-                texts.get(tx, compiled.hash),
+                text if isinstance(text, str) else None,
                 source=f"texts/{compiled.hash}",
                 revision=compiled.memory_revision,
                 details={
                     "system_hash": compiled.system_hash,
                     "inputs_hash": compiled.inputs_hash,
                     "compiled_at": compiled.facts.compiled_at.isoformat(),
+                    **({} if isinstance(text, str) else {"error": text.message}),
                 },
             )
         )
     return parts
 
 
+def _memory_shown(state: AgentState) -> str | None:
+    compiled = state.conversation.compiled
+    if compiled is None or not compiled.memory_revision:
+        return None
+    return compiled.memory_revision[:40] if state.memory is not None else compiled.memory_revision
+
+
 async def manifest(runtime: Runtime, agent_id: str) -> Manifest:
     """Return every part of the agent as it stands in the store, in one snapshot. Raises ``NotFound``."""
+    await follow_memory(runtime, agent_id)
     now = utc_now()
 
     def read(tx: Transaction) -> Manifest:
@@ -197,17 +238,19 @@ async def manifest(runtime: Runtime, agent_id: str) -> Manifest:
         parts = _agent_parts(state)
         for conversation in conversations.of_agent(tx, agent_id):
             parts += _conversation_parts(tx, conversation, conversations.window(tx, conversation))
+        compiled = state.conversation.compiled
+        facts = compiled.facts if compiled else current_facts(tx, state.conversation, now)
         model = conversation_model(runtime.models, state, state.conversation)
-        current = current_prompt(tx, state, state.conversation, model, now)
-        sections = compile_prompt(prompt_inputs(state, state.conversation, model, current.compiled.facts)).sections
+        fresh = compile_prompt(prompt_inputs(state, state.conversation, model, facts))
         return Manifest(
             agent_id=agent_id,
             name=state.agent.name,
             store=runtime.db.location,
             read_at=now,
             parts=tuple(parts),
-            sections=sections,
-            stale=not current.fresh,
+            sections=fresh.sections,
+            stale=compiled is None or bool(_causes(compiled, fresh)),
+            compiled_from=_memory_shown(state),
         )
 
     return await runtime.db.read(read)
@@ -218,21 +261,9 @@ def _diff(stored: str, fresh: str) -> str:
     return "\n".join(list(lines)[:_DIFF_LINES])
 
 
-def _prompt_differences(
-    tx: Transaction, runtime: Runtime, state: AgentState, conversation: Conversation
-) -> list[Difference]:
-    where = f"compiled prompt of conversation {conversation.id}"
-    compiled = conversation.compiled
-    if compiled is None:
-        return [Difference(part=where, what="It was never compiled; the next run compiles it.", stale=True)]
-    stored = texts.get(tx, compiled.hash)
-    if hashlib.sha256(stored.encode()).hexdigest() != compiled.hash:
-        return [Difference(part=where, what=f"The stored text does not have the hash {compiled.hash} that names it.")]
-    model = conversation_model(runtime.models, state, conversation)
-    fresh = compile_prompt(prompt_inputs(state, conversation, model, compiled.facts))
-    if fresh.text == stored:
-        return []
-    causes = [
+def _causes(compiled: Compiled, fresh: CompiledPrompt) -> list[str]:
+    """Name what has changed since a prompt was compiled."""
+    return [
         name
         for name, then, now in (
             ("the system text", compiled.system_hash, fresh.system_hash),
@@ -241,6 +272,23 @@ def _prompt_differences(
         )
         if then != now
     ]
+
+
+def _prompt_differences(
+    tx: Transaction, runtime: Runtime, state: AgentState, conversation: Conversation
+) -> list[Difference]:
+    where = f"compiled prompt of conversation {conversation.id}"
+    compiled = conversation.compiled
+    if compiled is None:
+        return [Difference(part=where, what="It was never compiled; the next run compiles it.", stale=True)]
+    stored = _read_text(tx, compiled.hash)
+    if not isinstance(stored, str):
+        return [Difference(part=where, what=stored.message)]
+    model = conversation_model(runtime.models, state, conversation)
+    fresh = compile_prompt(prompt_inputs(state, conversation, model, compiled.facts))
+    if fresh.text == stored:
+        return []
+    causes = _causes(compiled, fresh)
     what = (
         f"Since it was compiled, {' and '.join(causes)} changed; the next run compiles it anew."
         if causes
@@ -265,6 +313,7 @@ async def verify(runtime: Runtime, agent_id: str) -> Verification:
 
     Raises ``NotFound``.
     """
+    await follow_memory(runtime, agent_id)
 
     def read(tx: Transaction) -> Verification:
         found: list[Difference] = []

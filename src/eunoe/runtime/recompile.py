@@ -1,6 +1,6 @@
 """Compiling a conversation's prompt by call, and reading the one that its next request carries."""
 
-from eunoe.runtime.following import follow
+from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.opening import state_in
 from eunoe.runtime.prompts import conversation_model, current_prompt, refresh_prompt, system_message
 from eunoe.runtime.runtime import Runtime, utc_now
@@ -20,11 +20,10 @@ async def recompile(
 
     ``update_timestamp`` records the time and counts of the metadata section anew. Raises ``NotFound``.
     """
+    await follow_memory(runtime, agent_id)
     now = utc_now()
 
     def compile_it(tx: Transaction) -> str:
-        if not dry_run:
-            follow(tx, runtime.homes, agent_id, now)
         state, conversation = state_in(tx, agent_id, conversation_id)
         model = conversation_model(runtime.models, state, conversation)
         make = current_prompt if dry_run else refresh_prompt
@@ -35,6 +34,7 @@ async def recompile(
 
 async def read_system_message(runtime: Runtime, agent_id: str, conversation_id: str | None = None) -> Message:
     """Return the system message of a conversation as its next request would carry it. Stores nothing."""
+    await follow_memory(runtime, agent_id)
     now = utc_now()
 
     def read(tx: Transaction) -> Message:

@@ -61,7 +61,7 @@ class Runtime:
         self.settings: Final = settings
         self.db: Final = database
         self.models: Final = models
-        self.homes: Final = MemoryHomes(settings.home / "memory")
+        self.homes: Final = MemoryHomes(settings.memory_folder)
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
 

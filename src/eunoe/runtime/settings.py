@@ -36,6 +36,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The SQLite file."""
         return self.home / DATABASE_NAME
 
+    @property
+    def memory_folder(self) -> Path:
+        """The folder of the agents' memory repositories."""
+        return self.home / "memory"
+
     def __repr__(self) -> str:
         """Leave the environment out: it holds keys (I14)."""
         return f"Settings(home={str(self.home)!r})"

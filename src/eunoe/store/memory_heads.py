@@ -15,6 +15,11 @@ def get(tx: Transaction, agent_id: str) -> MemoryHead | None:
     return of_agents(tx, [agent_id]).get(agent_id)
 
 
+def everyone(tx: Transaction) -> list[MemoryHead]:
+    """Return all recorded heads by agent."""
+    return _HEADS.all(tx.rows(f"{_HEADS.select} ORDER BY agent_id"))
+
+
 def of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, MemoryHead]:
     """Return the recorded heads of those of these agents that have one."""
     if not agent_ids:

@@ -1,0 +1,15 @@
+"""``eunoe memory``: the memory files of an agent, their history, and changing them."""
+
+import click
+
+from eunoe.cli.memory_changes import convert, restore, take_in
+from eunoe.cli.memory_reading import blame, check, diff, export, log, show, status
+
+
+@click.group()
+def memory() -> None:
+    """Look at an agent's memory files and their history, and change them."""
+
+
+for command in (status, log, show, diff, blame, check, export, restore, take_in, convert):
+    memory.add_command(command)
