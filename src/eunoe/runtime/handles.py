@@ -4,15 +4,22 @@ from collections.abc import AsyncIterator, Callable
 
 import anyio
 
+from eunoe.state.agents import AgentType
 from eunoe.state.events import Event, RunEnded
+from eunoe.state.runs import Run
 
 
 class RunHandle:
-    """A run that was started. It goes on when its watchers leave; ``cancel`` ends it."""
+    """A run that was started. It goes on when its watchers leave; ``cancel`` ends it.
+
+    ``run`` is the run as it was opened and ``agent_type`` that of its agent, for one that goes on in this process.
+    """
 
     def __init__(self, run_id: str, agent_id: str, cancel: Callable[[], None]) -> None:
         self.run_id = run_id
         self.agent_id = agent_id
+        self.run: Run | None = None
+        self.agent_type: AgentType | None = None
         self._cancel = cancel
         self._log: list[Event] = []
         self._ended: RunEnded | None = None

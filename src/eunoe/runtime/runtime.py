@@ -139,6 +139,7 @@ class Runtime:
         except BaseException:
             del self._running[run_id]
             raise
+        handle.run, handle.agent_type = turn.run, turn.state.agent.agent_type
         self._tasks.start_soon(self._carry, turn, handle, scope)
         return handle
 

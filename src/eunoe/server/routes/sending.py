@@ -47,7 +47,10 @@ def narrator_of(run: Run, agent_type: AgentType, *, after: int = 0) -> Narrator:
 async def send_turn(runtime: Runtime, limits: Limits, request: TurnRequest, body: SendBody) -> Response:
     """Start a turn and answer as its body wants: when it is over, or while it goes on."""
     handle = await runtime.start(request)
-    told = await runtime.db.read(lambda tx: _told(tx, handle.run_id))
+    if handle.run is not None and handle.agent_type is not None:
+        told = _Told(run=handle.run, agent_type=handle.agent_type)
+    else:
+        told = await runtime.db.read(lambda tx: _told(tx, handle.run_id))
     if body.streaming:
         return EventStream(
             handle,
