@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from cli_rig import LAMP, Cli
+from cli_rig import LAMP, Cli, until
 
 from model_servers.control import ModelServer
 
@@ -163,9 +163,19 @@ def test_ctrl_c_cancels_the_run_and_ends_with_130(cli: Cli, openai_server: Model
     openai_server.behave(hang=True)
     with cli.terminal("run", "-p", "SAY:hello", env=with_server(openai_server)) as terminal:
         terminal.expect("Created companion")
+        until(lambda: openai_server.requests)
         terminal.press_until("\x03", "^C")
         assert terminal.leave() == 130
     assert statuses(cli) == ["cancelled"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_the_run_has_begun_ends_with_130_too(cli: Cli, openai_server: ModelServer) -> None:
+    openai_server.behave(hang=True)
+    with cli.terminal("run", "-p", "SAY:hello", env=with_server(openai_server)) as terminal:
+        terminal.expect("Created companion")
+        terminal.press_until("\x03", "^C")
+        assert terminal.leave() == 130
 
 
 def test_a_conversation_of_its_own_is_talked_in(cli: Cli) -> None:

@@ -133,6 +133,16 @@ def test_L11_the_same_answer_twenty_times_is_one_answer(client: Letta):
     assert len(list(client.runs.list(agent_id=agent_id))) == 2
 
 
+def test_an_answer_that_contradicts_the_one_before_is_refused_and_changes_nothing(client: Letta):
+    agent_id = new_agent(client, gated=True)
+    (asked,) = say(client, agent_id, EDIT)
+    call_id = asked.tool_call.tool_call_id
+    client.agents.messages.create(agent_id, messages=decide((call_id, True)))
+    with pytest.raises(letta_client.ConflictError, match="was answered before, by consent, and is now answered by den"):
+        client.agents.messages.create(agent_id, messages=decide((call_id, False)))
+    assert human(client, agent_id) == "Likes tea."
+
+
 def test_L08_a_tool_of_the_clients_is_called_once_and_goes_on_from_its_return(client: Letta):
     agent_id = new_agent(client)
     conversation = client.conversations.create(agent_id=agent_id)

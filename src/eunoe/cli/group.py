@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import click
 
-from eunoe.cli.errors import Failure, failure
+from eunoe.cli.errors import INTERRUPTED, Failure, failure
 from eunoe.cli.overview import ABOUT, COMMANDS, PROGRAM
 from eunoe.cli.terminal import printable
 from eunoe.state.errors import EunoeError
@@ -43,6 +43,9 @@ class LazyGroup(click.Group):
             _end(ctx, failure(error))
         except Failure as failed:
             _end(ctx, failed)
+        except KeyboardInterrupt:
+            # A turn that goes on handles its own; this one came before or after it.
+            ctx.exit(INTERRUPTED)
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct, structs
 
 from eunoe.state.approvals import Answer, Approval
-from eunoe.state.errors import InvalidInput
+from eunoe.state.errors import Conflict, InvalidInput
 from eunoe.state.messages import ApprovalPart, ToolReturnPart
 from eunoe.tools.protocol import ToolResult
 
@@ -65,6 +65,29 @@ def match_reply(approval: Approval, reply: Reply) -> tuple[Answer, ...]:
         raise InvalidInput(f"Invalid tool call IDs. Expected '{expected}', but received '{given}'.", field="approvals")
     by_id = {answer.tool_call_id: answer for answer in answers}
     return tuple(by_id[call_id] for call_id in expected)
+
+
+def check_same_answer(earlier: Approval, reply: Reply) -> None:
+    """Take an answer that is given twice; refuse one that says something else than what was done.
+
+    Raises ``Conflict``.
+    """
+    given = {answer.tool_call_id: _said(answer) for answer in _expand(earlier, reply)}
+    for answer in earlier.answers or ():
+        was, is_now = _said(answer), given[answer.tool_call_id]
+        if was != is_now:
+            raise Conflict(
+                f"The call {answer.tool_call_id} was answered before, by {was[0]}, and is now answered by "
+                f"{'another return' if was[0] == is_now[0] else is_now[0]}. The first answer counts, and was acted on.",
+                approval_id=earlier.id,
+                run_id=earlier.answer_run_id,
+            )
+
+
+def _said(answer: Answer) -> tuple[str, ...]:
+    if isinstance(answer, ToolReturnPart):
+        return ("a return", answer.status, answer.content)
+    return ("consent" if answer.approve else "denial",)
 
 
 def nothing_pending() -> InvalidInput:

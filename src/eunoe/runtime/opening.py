@@ -7,7 +7,7 @@ from msgspec import structs
 
 from eunoe.models.protocol import ModelInfo, Models
 from eunoe.prompt.skills import with_skills
-from eunoe.runtime.approvals import WENT_ON, denials, is_about, match_reply, nothing_pending
+from eunoe.runtime.approvals import WENT_ON, check_same_answer, denials, is_about, match_reply, nothing_pending
 from eunoe.runtime.context_anchor import last_context_tokens
 from eunoe.runtime.following import follow
 from eunoe.runtime.homes import MemoryHomes
@@ -76,7 +76,10 @@ def state_in(tx: Transaction, agent_id: str, conversation_id: str | None) -> tup
 
 
 def _taken_before(tx: Transaction, request: TurnRequest, conversation: Conversation) -> None:
-    """Raise ``AlreadyStarted`` for messages, or for a reply, that a run of the conversation was started with."""
+    """Raise ``AlreadyStarted`` for messages, or for a reply, that a run of the conversation was started with.
+
+    Raises ``Conflict`` for a reply that says something else than the one before.
+    """
     otids = [given.otid for given in request.messages if given.otid]
     run_id = messages.run_of_otids(tx, conversation.id, otids) if otids else None
     reply = request.reply
@@ -84,7 +87,9 @@ def _taken_before(tx: Transaction, request: TurnRequest, conversation: Conversat
         pending = approvals.open_of(tx, conversation.id)
         if pending is None or not is_about(pending, reply):
             earlier = approvals.last_answered(tx, conversation.id, reply.call_ids, reply.request_id)
-            run_id = earlier.answer_run_id if earlier else None
+            if earlier is not None:
+                check_same_answer(earlier, reply)
+                run_id = earlier.answer_run_id
     if run_id is not None:
         raise AlreadyStarted(run_id)
 
@@ -168,7 +173,8 @@ def open_turn(
 
     ``is_running`` says whether the run that holds a conversation's lease still lives. Everything here is one
     transaction: it is stored whole, or the request leaves no trace.
-    Raises ``NotFound``, ``ConversationBusy``, ``PendingApproval``, ``InvalidInput`` and ``AlreadyStarted``.
+    Raises ``NotFound``, ``ConversationBusy``, ``PendingApproval``, ``InvalidInput`` and ``AlreadyStarted``; and
+    ``Conflict`` for a reply that contradicts the answer which a question had before.
     """
     check_request(request)
     follow(tx, homes, request.agent_id, now)
