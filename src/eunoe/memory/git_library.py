@@ -64,6 +64,11 @@ def open_handle(path: Path) -> "pygit2.Repository":
     return handle
 
 
+def add_objects(handle: "pygit2.Repository", folder: Path) -> None:
+    """Let a handle read the objects of one more folder as well."""
+    handle.odb.add_disk_alternate(str(folder))
+
+
 def init_handle(path: Path) -> "pygit2.Repository":
     """Make an empty repository with a working tree, whose HEAD is main."""
     return _library().init_repository(str(path), bare=False, initial_head="main")
@@ -155,8 +160,9 @@ def _merge_flags(*, renames: bool) -> "pygit2.enums.MergeFlag":
 
 
 def walk_by_time(handle: "pygit2.Repository", start: str) -> "Iterator[pygit2.Commit]":
-    """Yield a commit and its ancestors, newest first."""
-    yield from handle.walk(start, _library().enums.SortMode.TIME)
+    """Yield a commit and its ancestors, newest first, and each before those that it was made on."""
+    order = _library().enums.SortMode
+    yield from handle.walk(start, order.TOPOLOGICAL | order.TIME)
 
 
 def blob_type() -> int:
