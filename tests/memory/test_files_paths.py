@@ -101,9 +101,9 @@ def test_other_paths_are_kept_as_they_are(path: str):
     [
         ("", "blank"),
         ("../x", "'..'"),
-        ("/x", "starts with '/'"),
-        ("skills/", "the part ''"),
-        ("a//b", "the part ''"),
+        ("/x", "empty part"),
+        ("skills/", "empty part"),
+        ("a//b", "empty part"),
         ("a/.git/b", "reserved for git"),
         ("é" * 200, "403 bytes"),
     ],

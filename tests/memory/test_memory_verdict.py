@@ -194,3 +194,9 @@ def test_what_passes_is_within_its_limit_and_leaves_a_read_only_block_alone(valu
         return
     assert len(after.value) <= after.limit
     assert not read_only or after == before
+
+
+@pytest.mark.parametrize("label", [".", "..", "a/", "/a", "a//b", "a/../b", "system/."])
+def test_a_label_whose_parts_are_no_names_is_refused(label: str) -> None:
+    with pytest.raises(InvalidInput, match="between its slashes"):
+        check_label(label)

@@ -43,7 +43,10 @@ def check_text(text: str, field: str) -> None:
 
 
 def check_label(label: str) -> None:
-    """Raise ``InvalidInput`` unless this can be a label: 1 to 255 characters on one line, no white space around."""
+    """Raise ``InvalidInput`` unless this can be a label: 1 to 255 characters on one line, no white space around.
+
+    Its parts between slashes are names: labels are paths in addresses and in memory files.
+    """
     if not label.strip():
         raise InvalidInput("The label is blank. Give the block a label such as 'human'.", field="label")
     if len(label) > MAX_LABEL:
@@ -56,6 +59,11 @@ def check_label(label: str) -> None:
     if label != label.strip():
         raise InvalidInput(f"The label {label!r} starts or ends with white space. Remove it.", field="label")
     check_text(label, "label")
+    if any(part in {"", ".", ".."} for part in label.split("/")):
+        raise InvalidInput(
+            f"The label {label!r} has an empty part, '.' or '..' between its slashes, and cannot be a path.",
+            field="label",
+        )
     for offset, character in enumerate(label):
         if character in "\t\n" or unicodedata.category(character) in {"Zl", "Zp"}:
             raise InvalidInput(

@@ -87,6 +87,7 @@ def agent(
     ``message_ids`` is the window, the system message first; ``pending`` is the message whose calls wait for an answer.
     """
     value = state.agent
+    files_open, file_characters = file_limits(value.context_window)
     blocks = [block(item) for item in state.blocks] if "agent.blocks" in shown else []
     identities = [identity(item) for item in state.identities] if "agent.identities" in shown else []
     secrets = _secrets(state) if "agent.secrets" in shown else []
@@ -139,10 +140,24 @@ def agent(
         "last_run_duration_ms": value.last_run_duration_ms,
         "last_stop_reason": value.last_stop_reason,
         "timezone": value.timezone,
-        "max_files_open": value.max_files_open,
-        "per_file_view_window_char_limit": value.per_file_view_window_char_limit,
+        "max_files_open": value.max_files_open or files_open,
+        "per_file_view_window_char_limit": value.per_file_view_window_char_limit or file_characters,
         "hidden": value.hidden or None,
     }
+
+
+_FILE_LIMITS: Final = ((8_000, 3, 5_000), (32_000, 5, 15_000), (128_000, 10, 25_000), (200_000, 10, 40_000))
+"""By the largest window (tokens): files open at once, characters shown of each; as Letta v1 has them."""
+
+
+def file_limits(context_window: int) -> tuple[int, int]:
+    """Return the wire's defaults for a window of so many tokens: files open at once, characters shown of each."""
+    if not context_window:
+        return 5, 50_000
+    for most, files, characters in _FILE_LIMITS:
+        if context_window <= most:
+            return files, characters
+    return 15, 40_000
 
 
 def memory(state: AgentState) -> dict[str, Any]:
