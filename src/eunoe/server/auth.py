@@ -5,6 +5,8 @@ made to point at 127.0.0.1 (DNS rebinding) is refused. A browser's request from 
 unless that origin was allowed.
 """
 
+import base64
+import binascii
 import hmac
 import ipaddress
 from collections.abc import Collection
@@ -18,6 +20,9 @@ from eunoe.server.routing import json_response
 from eunoe.state.errors import InvalidInput
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+_GIT_PATHS: Final = "/v1/git/"
+"""Where git clients ask, which show a token as the password of HTTP's Basic scheme, once they are asked for it."""
 
 _OPEN_PATHS: Final = frozenset({"/v1/health", "/v1/health/"})
 """What anyone may ask: whether the server is up."""
@@ -66,7 +71,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         status, detail = refusal
-        extra = {"www-authenticate": "Bearer"} if status == 401 else {}
+        challenge = 'Basic realm="Eunoe"' if scope["path"].startswith(_GIT_PATHS) else "Bearer"
+        extra = {"www-authenticate": challenge} if status == 401 else {}
         await json_response({"detail": detail}, status=status, headers=extra)(scope, receive, send)
 
     def _refusal(self, headers: Headers, path: str) -> tuple[int, str] | None:
@@ -76,7 +82,7 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and not self._may_ask(origin, host):
             return 403, f"Requests from pages of {origin!r} are not allowed."
-        if self._token is not None and path not in _OPEN_PATHS and not self._knows_token(headers, self._token):
+        if self._token is not None and path not in _OPEN_PATHS and not self._knows_token(headers, path, self._token):
             return 401, "Unauthorized"
         return None
 
@@ -84,12 +90,22 @@ class Guard:
         return origin.lower() in self._origins or urlsplit(origin).netloc.lower() == host.lower() != ""
 
     @staticmethod
-    def _knows_token(headers: Headers, token: bytes) -> bool:
+    def _knows_token(headers: Headers, path: str, token: bytes) -> bool:
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         word, _, bare = headers.get("x-bare-password", "").partition(" ")
         offers = [bearer] if scheme.lower() == "bearer" else []
         offers += [bare] if word == "password" else []
+        # Browsers send Basic by themselves once they know a password, so it counts for git alone.
+        offers += [_password(bearer)] if scheme.lower() == "basic" and path.startswith(_GIT_PATHS) else []
         return any(hmac.compare_digest(offer.strip().encode(), token) for offer in offers)
+
+
+def _password(basic: str) -> str:
+    """Return the password of Basic credentials; the name before it does not matter."""
+    try:
+        return base64.b64decode(basic.strip(), validate=True).decode().partition(":")[2]
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
 
 
 def _name_of(host: str) -> str:
