@@ -8,7 +8,7 @@ from eunoe.cli.memory_reading import blame, check, diff, export, log, show, stat
 
 @click.group()
 def memory() -> None:
-    """Look at an agent's memory files and their history, and change them."""
+    """Look at memory files and their history, and change them."""
 
 
 for command in (status, log, show, diff, blame, check, export, restore, take_in, convert):

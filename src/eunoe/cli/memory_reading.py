@@ -55,7 +55,13 @@ def status(agent: str, home: Path | None, as_json: bool) -> None:
 @click.argument("paths", nargs=-1)
 @home_option
 @json_option
-@click.option("--limit", type=click.IntRange(1, memory_history.MOST_COMMITS), default=20, show_default=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, memory_history.MOST_COMMITS),
+    default=20,
+    show_default=True,
+    help="At most so many.",
+)
 @click.option("--before", metavar="COMMIT", help="Go on after this commit.")
 def log(agent: str, paths: tuple[str, ...], home: Path | None, as_json: bool, limit: int, before: str | None) -> None:
     """List the commits of AGENT's memory, newest first; with PATHS, those that changed one of them."""
