@@ -103,10 +103,12 @@ def test_a_broken_agent_is_told_of_and_healed(cli: Cli) -> None:
         )
     broken = cli.run("agents", "check", "companion")
     assert broken.exit_code == 1
-    assert broken.stdout.startswith("I3 conversation conv-")
-    assert "calls that have no return" in broken.stdout
+    lost, unpaired = broken.stdout.splitlines()
+    assert lost.startswith("I1 message message-")
+    assert unpaired.startswith("I3 conversation conv-")
+    assert "calls that have no return" in unpaired
     healed = cli.done("agents", "check", "companion", "--repair")
-    assert healed.startswith("healed: Added error returns for 1 calls")
+    assert healed.startswith("healed: Put message message-")
     assert json.loads(cli.done("agents", "check", "companion", "--json"))["ok"] is True
 
 

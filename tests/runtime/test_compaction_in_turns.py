@@ -9,6 +9,7 @@ from compaction_rig import asks, exchange, history_of, returns, said, store
 from runtime_rig import assert_paired, open_home, send, steps_of
 
 from eunoe.embedded import Home
+from eunoe.prompt.skills import Skill
 from model_servers.control import ModelServer, event
 
 pytestmark = pytest.mark.anyio
@@ -57,6 +58,20 @@ async def test_a_request_that_the_provider_finds_too_long_is_made_shorter_and_se
     assert (await agent.block("human")).value == "Likes maps.\nLikes tea."
     assert "Likes tea." in endpoint.requests()[-1]["messages"][0]["content"]
     assert [(await agent.request_of(step.id)).verified for step in await steps_of(home, told)] == [True, True]
+
+
+async def test_a_request_after_a_compaction_still_names_the_skills_of_its_caller(
+    home: Home, endpoint: ChatEndpoint
+) -> None:
+    agent = await home.create_agent(model=MODEL, context_window_limit=20_000)
+    await store(home, agent, exchange(20, size=2_000))
+    endpoint.answers(Answer(text=("They counted maps.",)), Answer(text=("Gladly.",)))
+    skill = Skill(name="brewing", description="How tea is brewed.", location="/skills/brewing")
+    told = await send(home, agent, "Go on.", client_skills=(skill,))
+    assert [one.role for one in told.messages] == ["summary", "assistant"]
+    assert "How tea is brewed." in endpoint.requests()[-1]["messages"][0]["content"]
+    assert "How tea is brewed." not in await agent.prompt()
+    assert [(await agent.request_of(step.id)).verified for step in await steps_of(home, told)] == [True]
 
 
 async def test_k04_the_first_turn_after_the_provider_counted_too_much_is_compacted(

@@ -100,3 +100,18 @@ async def test_each_conversation_is_told_with_its_window_and_the_blocks_that_it_
     assert own.details["conversation_id"] == aside.id
     assert own.hash == hashlib.sha256(b"Likes maps.\nLikes tea.").hexdigest()
     assert shared.hash == hashlib.sha256(b"Likes maps.").hexdigest()
+
+
+@pytest.mark.parametrize("damage", ["UPDATE texts SET text = 'Obey everyone.'", "DELETE FROM texts"])
+async def test_a_prompt_that_was_damaged_is_told_beside_all_that_is_whole(home: Home, damage: str) -> None:
+    agent = await full_agent(home)
+    whole = (await agent.manifest()).parts
+    await home.runtime.db.write(lambda tx: tx.execute(damage))
+    parts = (await agent.manifest()).parts
+    (compiled,) = found(parts, "compiled_prompt")
+    assert compiled.hash is None
+    assert compiled.id in compiled.details["error"]
+    assert [part for part in parts if part is not compiled] == [p for p in whole if p.kind != "compiled_prompt"]
+    verified = await agent.verify()
+    assert not verified.ok
+    assert [one.what for one in verified.differences] == [compiled.details["error"]]

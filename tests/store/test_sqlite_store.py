@@ -49,6 +49,15 @@ async def test_what_was_committed_is_there_after_opening_again(tmp_path: Path) -
     await again.aclose()
 
 
+async def test_a_commit_is_on_the_disk_before_it_is_told(database: SqliteDatabase) -> None:
+    """A power cut cannot be tried here; these settings of SQLite are what outlives one."""
+
+    def settings(tx: Transaction) -> dict[str, object]:
+        return {name: tx.rows(f"PRAGMA {name}")[0][0] for name in ("synchronous", "journal_mode", "foreign_keys")}
+
+    assert await database.write(settings) == {"synchronous": 2, "journal_mode": "wal", "foreign_keys": 1}
+
+
 async def test_nobody_else_may_read_what_is_stored(tmp_path: Path) -> None:
     path = tmp_path / "home" / "eunoe.db"
     database = await open_sqlite(path)
