@@ -114,6 +114,7 @@ def _open(tx: Transaction, runtime: Runtime, state: AgentState, run_id: str) -> 
         owner=runtime.db.owner,
         is_running=runtime.is_running,
         models=runtime.models,
+        homes=runtime.homes,
         now=utc_now(),
     )
 

@@ -57,7 +57,7 @@ async def _update_of_block_shared_by(runtime: Runtime, agents: int) -> Callable[
 
     async def update() -> float:
         changes = BlockChanges(value=f"Likes maps. {next(numbers):06}")
-        work = partial(update_block, block_id=block_id, changes=changes, now=utc_now())
+        work = partial(update_block, homes=runtime.homes, block_id=block_id, changes=changes, now=utc_now())
         return await seconds_of(lambda: runtime.db.write(work))
 
     return update
