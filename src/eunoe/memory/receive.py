@@ -30,7 +30,7 @@ _MOST_TOLD: Final = 20
 
 SCRIPT: Final = """#!/bin/sh
 # made by eunoe: it judges a push before it becomes memory
-exec "$EUNOE_PYTHON" -P -m eunoe.memory.receive
+exec "$MEMORY_PYTHON" -P -m eunoe.memory.receive
 """
 """The hook. ``-P`` keeps Python from importing modules out of the folder that it starts in."""
 

@@ -77,7 +77,7 @@ def environment(request: GitRequest, headers: Headers) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_PROJECT_ROOT": str(request.folder),
         "GIT_HTTP_EXPORT_ALL": "1",
-        "EUNOE_PYTHON": sys.executable,
+        "MEMORY_PYTHON": sys.executable,
         "PATH_INFO": f"/.git/{request.path}",
         "QUERY_STRING": request.query,
         "REQUEST_METHOD": request.method,
