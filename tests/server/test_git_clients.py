@@ -10,6 +10,8 @@ from typing import Any
 import httpx2
 import pytest
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "letmein-1"
 TEA = "---\ndescription: About tea\n---\nGreen.\n"
 

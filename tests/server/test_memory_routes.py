@@ -11,6 +11,8 @@ from typing import Any
 import httpx2
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def memory_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
