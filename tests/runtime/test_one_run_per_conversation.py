@@ -4,6 +4,7 @@ import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from chat_endpoint import Answer, Asked, ChatEndpoint
 from dying_process import Dying
@@ -237,3 +238,23 @@ async def test_closing_waits_for_a_turn_that_is_about_to_end(tmp_path: Path, end
         handle = await home.runtime.start(request(agent, f"{INSERT}\nTHEN:\nSAY:Noted."))
     assert handle.ended is not None
     assert handle.ended.stop_reason == "end_turn"
+
+
+async def test_requests_that_wait_go_in_the_order_in_which_they_came(
+    home: Home, agent: Agent, endpoint: ChatEndpoint
+) -> None:
+    hold = threading.Event()
+    endpoint.answers(Answer(text=("Held.",), hold=hold), *(Answer(text=(f"Answer {n}.",)) for n in range(8)))
+    first = await home.runtime.start(request(agent, "First."))
+    await first_delta(first)
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(agent.ask, f"Message {number}.")
+                for _ in range(20):  # the turns of the loop that it takes to be refused, and so to stand in line
+                    await anyio.lowlevel.checkpoint()
+                await home.runtime.db.read(lambda tx: tx.row("SELECT 1"))
+                await home.runtime.db.write(lambda tx: tx.row("SELECT 1"))
+            hold.set()
+    asked = [text for role, text in map(contents, await agent.window()) if role == "user"]
+    assert asked == ["First.", *(f"Message {number}." for number in range(8))]

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import anyio
 from anyio.abc import TaskGroup
@@ -64,6 +65,7 @@ class Runtime:
         self.homes: Final = MemoryHomes(settings.memory_folder)
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
+        self._lines: Final[WeakValueDictionary[tuple[str, str | None], anyio.Lock]] = WeakValueDictionary()
 
     @cached_property
     def cipher(self) -> Cipher:
@@ -97,24 +99,47 @@ class Runtime:
         waits — ``ConversationBusy`` and ``PendingApproval``; then nothing is stored.
         """
         deadline = anyio.current_time() + self.settings.busy_wait
-        queued = False
+        queued, busy = False, None
         while True:
             try:
-                return await self._start(request)
+                return await (self._start(request) if busy is None else self._start_in_line(request, busy, deadline))
             except AlreadyStarted as before:
                 return await watch(self, before.run_id)
-            except (ConversationBusy, PendingApproval) as wait:
-                # Whoever waited for an answer waits for the turn that goes on from it too.
-                queued = queued or (isinstance(wait, PendingApproval) and request.on_pending == "queue")
-                patient = queued or (isinstance(wait, ConversationBusy) and request.on_busy == "wait")
-                if not patient or anyio.current_time() >= deadline:
+            except ConversationBusy as taken:
+                if not (queued or request.on_busy == "wait") or anyio.current_time() >= deadline:
                     raise
-                holder = self._running.get(str(wait.details.get("run_id")))
-            with anyio.move_on_after(deadline - anyio.current_time() if holder else _POLL):
-                if holder:
-                    await holder.wait()
-                else:
-                    await anyio.sleep_forever()
+                busy = taken
+            except PendingApproval:
+                # Whoever waited for an answer waits for the turn that goes on from it too.
+                queued, busy = queued or request.on_pending == "queue", None
+                if not queued or anyio.current_time() >= deadline:
+                    raise
+                await anyio.sleep(_POLL)
+
+    async def _start_in_line(self, request: TurnRequest, busy: ConversationBusy, deadline: float) -> RunHandle:
+        """Wait until the conversation is free, in the order of arrival, and start then.
+
+        Only who is first looks at the store, however many wait. Raises ``ConversationBusy`` at the deadline.
+        """
+        key = (request.agent_id, request.conversation_id)
+        line = self._lines.setdefault(key, anyio.Lock())
+        with anyio.move_on_after(max(0.0, deadline - anyio.current_time())):
+            async with line:
+                while True:
+                    await self._wait_for(str(busy.details.get("run_id")))
+                    try:
+                        return await self._start(request)
+                    except ConversationBusy as taken:
+                        busy = taken
+        raise busy
+
+    async def _wait_for(self, run_id: str) -> None:
+        """Wait for the end of a run of this process; for one of another, a moment."""
+        holder = self._running.get(run_id)
+        if holder is not None:
+            await holder.wait()
+        else:
+            await anyio.sleep(_POLL)
 
     async def _start(self, request: TurnRequest) -> RunHandle:
         run_id = new_id("run")
