@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import httpx2
 import letta_client
 import pytest
 from letta_client import Letta
@@ -201,3 +202,19 @@ def test_cancelling_a_conversation_withdraws_its_question_and_no_other(client: L
     pending = client.agents.retrieve(agent_id, include=["agent.pending_approval"]).pending_approval
     assert pending is not None
     assert pending.id == elsewhere.id
+
+
+@pytest.mark.parametrize(
+    ("names", "field"),
+    [
+        (["get time"], "client_tools[0].name"),
+        (["get_time", "get_time"], "client_tools[1].name"),
+        (["x" * 65], "65 char"),
+    ],
+)
+def test_client_tools_that_no_model_takes_are_refused(http: httpx2.Client, client: Letta, names: list[str], field: str):
+    tools = [{"name": name} for name in names]
+    body = {"messages": [{"role": "user", "content": "SAY:x"}], "client_tools": tools}
+    answer = http.post(f"/v1/agents/{new_agent(client)}/messages", json=body)
+    assert answer.status_code == 422
+    assert field in answer.json()["detail"]

@@ -8,9 +8,6 @@ import re
 import uuid
 from typing import Final
 
-PREFIXES: Final = frozenset({"agent", "approval", "block", "conv", "identity", "message", "run", "step", "tool"})
-"""The kinds of object that Eunoe stores under an id of its own."""
-
 _UUID4: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _PATTERN: Final = re.compile(rf"([a-z_]+)-({_UUID4})")
 

@@ -1,6 +1,8 @@
 """A request to an agent, as the runtime takes it."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -31,6 +33,10 @@ class Showing(Struct, kw_only=True):
     stream_tokens: bool = False
 
 
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What OpenAI and Anthropic take as the name of a tool."""
+
+
 def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
     """Return what is asked of the agent.
 
@@ -49,14 +55,7 @@ def turn_request(agent_id: str, body: SendBody) -> TurnRequest:
         messages=new_messages([item for item in sent if not _is_reply(item)]),
         reply=_reply(replies) if replies else None,
         max_steps=body.max_steps,
-        client_tools=tuple(
-            ToolSchema(
-                name=tool.name,
-                description=tool.description or "",
-                parameters=tool.parameters or {"type": "object", "properties": {}},
-            )
-            for tool in body.client_tools or ()
-        ),
+        client_tools=_client_tools(body),
         client_skills=tuple(
             Skill(name=skill.name, description=skill.description, location=skill.location)
             for skill in body.client_skills or ()
@@ -75,6 +74,28 @@ def showing_of(run: Run) -> Showing:
     """Return how the caller of a run wanted it told; a run that was not asked for over HTTP has the defaults."""
     return msgspec.convert(
         {name: run.request[name] for name in Showing.__struct_fields__ if name in run.request}, Showing
+    )
+
+
+def _client_tools(body: SendBody) -> tuple[ToolSchema, ...]:
+    """Return the client's own tools. Raises ``Unprocessable`` for a name that no model takes, or one given twice."""
+    given = body.client_tools or []
+    names = [tool.name for tool in given]
+    for index, name in enumerate(names):
+        if _TOOL_NAME.fullmatch(name) is None:
+            raise Unprocessable(
+                f"client_tools[{index}].name: 1 to 64 letters, digits, '_' and '-', not {name[:80]!r} "
+                f"({len(name)} characters)"
+            )
+        if name in names[:index]:
+            raise Unprocessable(f"client_tools[{index}].name: {name!r} is given twice")
+    return tuple(
+        ToolSchema(
+            name=tool.name,
+            description=tool.description or "",
+            parameters=tool.parameters or {"type": "object", "properties": {}},
+        )
+        for tool in given
     )
 
 
