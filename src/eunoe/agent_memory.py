@@ -4,13 +4,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from eunoe.memory.revisions import NamedCommit
-from eunoe.runtime import memory_branches, memory_history, memory_transfer
+from eunoe.runtime import memory_branches, memory_history, memory_transfer, reflection, reflection_review
 from eunoe.runtime.memory_at import MemoryAtStep, memory_at
 from eunoe.runtime.memory_branches import MergeOutcome, MergePolicy
 from eunoe.runtime.memory_edits import MemoryChange, restore_files, write_files
 from eunoe.runtime.memory_history import MemoryCommit, MemoryCommitShown, MemoryDiff, MemoryFiles, MemoryLine
 from eunoe.runtime.memory_status import MemoryCheck, MemoryStatus, memory_check, memory_status
+from eunoe.runtime.reflection_review import ReflectionShown
 from eunoe.runtime.runtime import Runtime
+from eunoe.state.reflections import Reflection, ReflectionPolicy
 
 
 class AgentMemory:
@@ -107,6 +109,28 @@ class AgentMemory:
     async def at(self, step_id: str) -> MemoryAtStep:
         """Return what the agent knew at a past step."""
         return await memory_at(self._runtime, step_id, self._id)
+
+    async def reflect(
+        self, *, policy: ReflectionPolicy = "auto", instructions: str = "", model: str | None = None
+    ) -> Reflection:
+        """Let a background agent bring memory up to date from what was said, and return how it ended."""
+        return await reflection.reflect(self._runtime, self._id, policy=policy, instructions=instructions, model=model)
+
+    async def reflections(self) -> list[Reflection]:
+        """Return the reflections, newest first."""
+        return await reflection_review.list_reflections(self._runtime, self._id)
+
+    async def reflection(self, reflection_id: str) -> ReflectionShown:
+        """Return a reflection with its edits as one diff."""
+        return await reflection_review.show_reflection(self._runtime, self._id, reflection_id)
+
+    async def accept(self, reflection_id: str, *, policy: MergePolicy = "abort") -> Reflection:
+        """Merge the edits of a reflection that waits. Raises ``Conflict`` when they collide with memory."""
+        return await reflection_review.accept_reflection(self._runtime, self._id, reflection_id, policy=policy)
+
+    async def reject(self, reflection_id: str) -> Reflection:
+        """Drop the edits of a reflection that waits."""
+        return await reflection_review.reject_reflection(self._runtime, self._id, reflection_id)
 
     async def export(self, target: str | Path, revision: str | None = None) -> int:
         """Write the files into a new or empty folder, and return how many."""

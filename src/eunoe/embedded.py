@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from eunoe.agent_memory import AgentMemory
+from eunoe.agent_skills import AgentSkills
 from eunoe.runtime import agents as agent_commands
 from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.labelled import block_by_label, update_by_label
@@ -81,10 +82,16 @@ class Agent:
         await agent_commands.delete_agent(self._runtime, self.id)
 
     async def send(
-        self, text: str, *, max_steps: int = DEFAULT_MAX_STEPS, conversation_id: str | None = None
+        self,
+        text: str,
+        *,
+        max_steps: int = DEFAULT_MAX_STEPS,
+        conversation_id: str | None = None,
+        project: str | Path | None = None,
     ) -> AsyncGenerator[Event, None]:
         """Send a user message and tell the events of the turn, to its ``RunEnded``.
 
+        ``project`` is a working folder on this machine, whose skills (``.agents/skills``) the agent has in this turn.
         If another run holds the conversation, wait for it. Leaving the loop early cancels the turn; what was stored
         by then stays. Raises ``NotFound``, ``ConversationBusy``, ``InvalidInput`` and ``StoreError`` before the first
         event; a failing model is no exception but the ``error`` of ``RunEnded``.
@@ -96,6 +103,7 @@ class Agent:
                 messages=(NewMessage(role="user", parts=(TextPart(text=text),)),),
                 max_steps=max_steps,
                 on_busy="wait",
+                project=Path(project) if project else None,
             )
         )
         try:
@@ -105,13 +113,13 @@ class Agent:
             if handle.ended is None:
                 handle.cancel()
 
-    async def ask(self, text: str, *, max_steps: int = DEFAULT_MAX_STEPS) -> str:
+    async def ask(self, text: str, *, max_steps: int = DEFAULT_MAX_STEPS, project: str | Path | None = None) -> str:
         """Send a user message, wait for the end of the turn, and return what the agent said.
 
         Raises ``TurnFailed`` when the turn ended with an error.
         """
         said: list[str] = []
-        async for event in self.send(text, max_steps=max_steps):
+        async for event in self.send(text, max_steps=max_steps, project=project):
             if isinstance(event, MessageStored) and event.message.role == "assistant":
                 said.append(event.message.text)
             if isinstance(event, RunEnded) and event.error:
@@ -148,6 +156,11 @@ class Agent:
     def memory(self) -> AgentMemory:
         """The agent's memory files and their history, for an agent whose memory is files."""
         return AgentMemory(self._runtime, self.id)
+
+    @property
+    def skills(self) -> AgentSkills:
+        """The agent's skills."""
+        return AgentSkills(self._runtime, self.id)
 
     async def window(self) -> tuple[Message, ...]:
         """Return the messages in context, without the system message."""
@@ -239,25 +252,30 @@ class SyncAgent:
                     return
 
     @property
-    def memory(self) -> "SyncMemory":
+    def memory(self) -> "SyncPart":
         """``Agent.memory`` without ``async``."""
-        return SyncMemory(self._portal, self._agent.memory)
+        return SyncPart(self._portal, self._agent.memory)
+
+    @property
+    def skills(self) -> "SyncPart":
+        """``Agent.skills`` without ``async``."""
+        return SyncPart(self._portal, self._agent.skills)
 
     def __getattr__(self, name: str) -> Any:
         """Give ``Agent``'s other methods, each waiting for its result."""
         return _waiting(self._portal, getattr(self._agent, name))
 
 
-class SyncMemory:
-    """``AgentMemory`` without ``async``."""
+class SyncPart:
+    """``AgentMemory`` or ``AgentSkills`` without ``async``."""
 
-    def __init__(self, portal: BlockingPortal, memory: AgentMemory) -> None:
+    def __init__(self, portal: BlockingPortal, part: AgentMemory | AgentSkills) -> None:
         self._portal = portal
-        self._memory = memory
+        self._part = part
 
     def __getattr__(self, name: str) -> Any:
-        """Give ``AgentMemory``'s methods, each waiting for its result."""
-        return _waiting(self._portal, getattr(self._memory, name))
+        """Give its methods, each waiting for its result."""
+        return _waiting(self._portal, getattr(self._part, name))
 
 
 def _waiting(portal: BlockingPortal, method: Callable[..., Any]) -> Callable[..., Any]:

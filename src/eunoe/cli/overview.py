@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "run": Entry("eunoe.cli.run", "run", "Send one message with nobody there, and print the answer."),
     "runs": Entry("eunoe.cli.runs", "runs", "List runs, and cancel one."),
     "serve": Entry("eunoe.cli.serve", "serve", "Serve agents over HTTP."),
+    "skills": Entry("eunoe.cli.skills", "skills", "List, show, install and remove the skills of an agent."),
     "steps": Entry("eunoe.cli.steps", "steps", "Look at what models were asked."),
 }
 

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from eunoe.cli.opening import Door
 from eunoe.cli.questions import Question, open_question
+from eunoe.cli.whereabouts import working_folder
 from eunoe.cli.whom import Whom
 from eunoe.memory.verdict import check_text
 from eunoe.runtime.approvals import Reply
@@ -36,6 +37,7 @@ def request_to(whom: Whom) -> TurnRequest:
         conversation_id=whom.conversation_id,
         override_model=whom.override,
         on_busy="wait",
+        project=working_folder(),
     )
 
 

@@ -50,3 +50,12 @@ class Arguments:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInput(f"{name} must be an integer for {self._tool}, not {type(value).__name__}.", field=name)
         return value
+
+    def count(self, name: str) -> int:
+        """Return a number, 0 when it is missing or null. Raises ``InvalidInput`` when it is no integer of 0 or more."""
+        value = self._given.get(name)
+        if value is None:
+            return 0
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise InvalidInput(f"{name} must be a whole number of 0 or more, not {value!r}.", field=name)
+        return value

@@ -11,7 +11,7 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.working_tree import checked_out
 from eunoe.state.errors import Conflict, InvalidInput, NotFound
 
-_BRANCHES: Final = "refs/heads/"
+BRANCHES: Final = "refs/heads/"
 _TAGS: Final = "refs/tags/"
 
 
@@ -32,7 +32,7 @@ def resolve(repository: MemoryRepository, revision: str) -> str:
 
 def branches(repository: MemoryRepository) -> tuple[NamedCommit, ...]:
     """Return the local branches by name."""
-    return _named(repository, _BRANCHES)
+    return _named(repository, BRANCHES)
 
 
 def tags(repository: MemoryRepository) -> tuple[NamedCommit, ...]:
@@ -42,18 +42,18 @@ def tags(repository: MemoryRepository) -> tuple[NamedCommit, ...]:
 
 def create_branch(repository: MemoryRepository, name: str, commit: str) -> None:
     """Make a branch at a commit. Raises ``Conflict`` when the name is taken, and ``InvalidInput`` for a bad one."""
-    _check_name(_BRANCHES + name, name)
+    _check_name(BRANCHES + name, name)
     _check_free(branches(repository), name, "branch")
-    if not set_branch(repository.handle(), _BRANCHES + name, None, commit, "eunoe: branch"):
+    if not set_branch(repository.handle(), BRANCHES + name, None, commit, "eunoe: branch"):
         raise _taken("branch", name)
 
 
 def delete_branch(repository: MemoryRepository, name: str) -> None:
     """Delete a branch. Raises ``Conflict`` for main and for the one that is checked out, ``NotFound`` for no branch."""
-    if name == "main" or checked_out(repository) == _BRANCHES + name:
+    if name == "main" or checked_out(repository) == BRANCHES + name:
         raise Conflict(f"Branch {name!r} is in use: main is the memory itself, and a checked-out branch stays.")
     try:
-        repository.handle().lookup_reference(_BRANCHES + name).delete()
+        repository.handle().lookup_reference(BRANCHES + name).delete()
     except (KeyError, ValueError) as error:
         raise _unknown(repository, name) from error
 

@@ -8,6 +8,7 @@ from typing import Final
 import anyio
 
 from eunoe.runtime.calls import parse_arguments
+from eunoe.runtime.file_reading import FileReader
 from eunoe.runtime.memory_calls import error_result
 from eunoe.runtime.read_messages import read_page
 from eunoe.runtime.turn import Turn
@@ -52,11 +53,13 @@ async def search(database: Database, turn: Turn, arguments: SearchArguments) -> 
     return await database.read(look)
 
 
-async def run_call(database: Database, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
+async def run_call(database: Database, files: FileReader, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
     """Run one call with effects. A failing tool is a result with status error, never an exception."""
     builtin = BUILTINS[call.name]
     try:
         arguments = parse_arguments(call)
+        if builtin.kind == "files":
+            return ToolResult(content=await files.run(turn, call.name, arguments))
         reading = parse_reading(arguments) if builtin.kind == "search" else None
         if reading is not None:
             return ToolResult(content=await read_page(database, turn.state.agent.id, reading))
@@ -87,7 +90,7 @@ def refuse_call(turn: Turn, call: ToolCallPart) -> ToolResult | None:
 
 
 async def act(
-    database: Database, turn: Turn, asked: Message, settled: Container[str], now: datetime
+    database: Database, files: FileReader, turn: Turn, asked: Message, settled: Container[str], now: datetime
 ) -> dict[str, ToolResult]:
     """Run the calls that have effects, in parallel, and return their results by call id.
 
@@ -96,7 +99,7 @@ async def act(
     results: dict[str, ToolResult] = {}
 
     async def run(call: ToolCallPart) -> None:
-        results[call.id] = await run_call(database, turn, call, now)
+        results[call.id] = await run_call(database, files, turn, call, now)
 
     async with anyio.create_task_group() as group:
         for call in asked.tool_calls:

@@ -16,6 +16,7 @@ from eunoe.runtime.blocks import attach_block, create_block, detach_block, with_
 from eunoe.runtime.commit import commit
 from eunoe.runtime.compaction_settings import check_compaction_settings, merge_compaction_settings
 from eunoe.runtime.converting import begin_files, end_files, tagged, wants_files
+from eunoe.runtime.file_tools import attach_file_tools, detach_file_tools
 from eunoe.runtime.following import follow
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.prompts import refresh_prompt
@@ -27,6 +28,7 @@ from eunoe.state.conversations import Conversation
 from eunoe.state.errors import InvalidInput
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
+from eunoe.state.reflections import companion_tag
 from eunoe.state.rules import ApprovalRule, ToolRule
 from eunoe.state.tools import Tool
 from eunoe.store import (
@@ -41,6 +43,7 @@ from eunoe.store import (
     secrets,
     tools,
 )
+from eunoe.store.agents import AgentQuery
 from eunoe.store.database import Transaction
 from eunoe.tools.builtin import default_rules, default_tools
 
@@ -212,6 +215,8 @@ async def create_agent(runtime: Runtime, spec: AgentSpec) -> AgentState:
             secrets.put(tx, agent.id, spec.secrets, runtime.cipher, now)
         if wants_files(agent.tags):
             begin_files(tx, runtime.homes, agent, now)
+            if spec.include_base_tools:
+                attach_file_tools(tx, agent.id, agent.agent_type)
         state = agents.state(tx, agent.id)
         refresh_prompt(tx, state, conversation, _in_window(model, agent), now)
         initial = _initial_messages(spec, conversation, now)
@@ -339,9 +344,11 @@ async def update_agent(runtime: Runtime, agent_id: str, changes: AgentChanges) -
         if wants_files(changed.tags) != (memory_heads.revision(tx, agent_id) is not None):
             if wants_files(changed.tags):
                 begin_files(tx, runtime.homes, changed, now)
+                attach_file_tools(tx, agent_id, changed.agent_type)
             else:
                 follow(tx, runtime.homes, agent_id, now)
                 end_files(tx, agent_id, now)
+                detach_file_tools(tx, agent_id)
         return agents.state(tx, agent_id)
 
     return await runtime.db.write(update)
@@ -353,7 +360,8 @@ async def delete_agent(runtime: Runtime, agent_id: str) -> None:
     Its blocks stay, for others may share them; those that a conversation had for itself go. Memory files are put aside
     under ``memory/deleted/``.
 
-    A run that goes on in this process is cancelled first. Raises ``NotFound``.
+    A run that goes on in this process is cancelled first. The hidden agent that reflected for it goes too. Raises
+    ``NotFound``.
     """
     state = await runtime.db.read(lambda tx: agents.state(tx, agent_id))
     for run_id in runtime.runs_of(state.agent.id):
@@ -371,6 +379,9 @@ async def delete_agent(runtime: Runtime, agent_id: str) -> None:
         agents.delete(tx, agent_id)
 
     await runtime.db.write(delete)
+    query = AgentQuery(tags=(companion_tag(agent_id),), show_hidden=True)
+    for companion in await runtime.db.read(lambda tx: agents.page(tx, query)):
+        await delete_agent(runtime, companion.id)
 
 
 async def reset_messages(runtime: Runtime, agent_id: str) -> AgentState:

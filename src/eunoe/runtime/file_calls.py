@@ -10,6 +10,7 @@ from eunoe.memory.draft import Changed, Created
 from eunoe.memory.file_blocks import spec_from
 from eunoe.memory.tools import MemoryEdit, edit
 from eunoe.memory.verdict import check_change
+from eunoe.runtime.branch_edits import BranchStore
 from eunoe.runtime.calls import parse_arguments
 from eunoe.runtime.file_edits import Commit, FileStore, agent_commit
 from eunoe.runtime.homes import MemoryHomes
@@ -42,7 +43,7 @@ def _named(arguments: Mapping[str, Any], known: set[str]) -> dict[str, Any]:
 
 def _blocks(tx: Transaction, files: FileStore, turn: Turn, now: datetime) -> dict[str, Block]:
     """Return the files as blocks by label: those in the prompt by their rows, the others as they are read."""
-    shown = {block.label: block for block in blocks.of_agent(tx, files.agent_id)}
+    shown = {block.label: block for block in files.rows()}
     for label in files.labels():
         if label in shown:
             continue
@@ -72,10 +73,11 @@ def _commit(tx: Transaction, turn: Turn, call: ToolCallPart, labels: list[str]) 
 def edit_files(tx: Transaction, homes: MemoryHomes, turn: Turn, call: ToolCallPart, now: datetime) -> MemoryEdit:
     """Make the edit of one memory tool as one commit, on the files as they are now.
 
-    A conversation's own blocks are no files; edits of these change their rows. Raises what ``edit`` raises, and the
-    verdict on files.
+    A turn that works on a branch commits there. A conversation's own blocks are no files; edits of these change their
+    rows. Raises what ``edit`` raises, and the verdict on files.
     """
-    files = FileStore(tx, homes, turn.state.agent.id, now)
+    branch = turn.request.memory_branch
+    files = BranchStore(tx, homes, turn, branch, now) if branch else FileStore(tx, homes, turn.state.agent.id, now)
     known = _blocks(tx, files, turn, now)
     made = edit(call.name, _named(parse_arguments(call), set(known)), tuple(known.values()))
     by_id = {block.id: block for block in known.values()}

@@ -19,7 +19,7 @@ from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block, BlockSpec
 from eunoe.state.errors import NotFound, StaleRevision
 from eunoe.state.memory import MemoryHead
-from eunoe.store import agents
+from eunoe.store import agents, blocks
 from eunoe.store.database import Transaction
 
 USER = Author("User", "user@eunoe.local")
@@ -46,6 +46,10 @@ class FileStore:
         self.agent_id = agent_id
         self.head: MemoryHead = require_files(follow(tx, homes, agent_id, now), agent_id)
         self.repository: MemoryRepository = homes.repository(agent_id)
+
+    def rows(self) -> tuple[Block, ...]:
+        """Return the blocks whose rows show files: those in the prompt."""
+        return blocks.of_agent(self._tx, self.agent_id)
 
     def file(self, path: str) -> MemoryFile | None:
         """Return the file at a path as the head has it, ``None`` when there is none."""
@@ -77,7 +81,7 @@ class FileStore:
         before = self.head.revision
         if new == before:
             return self.head
-        self._judge(before, new, commit.actor)
+        self.judge(before, new, commit.actor)
         actor = commit.actor if commit.actor == "user" else f"agent:{self.agent_id}"
         self.head = import_commit(
             self._tx,
@@ -92,7 +96,8 @@ class FileStore:
         publish_after(self._tx, self.repository, new)
         return self.head
 
-    def _judge(self, before: str, after: str, actor: Actor) -> None:
+    def judge(self, before: str, after: str, actor: Actor) -> None:
+        """Raise the verdict on the first file of a commit that this actor may not make so, against one before (I9)."""
         old, new = self.repository.snapshot(before), self.repository.snapshot(after)
         changed = {change.path for change in changed_paths(old, new)}
         problems = check_change(

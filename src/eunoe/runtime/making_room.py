@@ -51,6 +51,6 @@ async def _compact(turn: Turn, trigger: Trigger, ports: Ports) -> bool:
     turn.context_tokens = None
     turn.usage = turn.usage.plus(done.usage)
     if turn.request.override_system is None:
-        turn.system = with_skills(done.system, turn.request.client_skills)
+        turn.system = with_skills(done.system, turn.skills)
     ports.emit(MessageStored(message=done.summary))
     return True

@@ -57,7 +57,8 @@ def run_memory_call(tx: Transaction, homes: MemoryHomes, turn: Turn, call: ToolC
     """Run one memory tool. A call that fails changes nothing and is told to the model as an error."""
     tx.execute("SAVEPOINT memory_call")
     try:
-        made = (edit_files if turn.state.memory else _edit_blocks)(tx, homes, turn, call, now)
+        on_files = turn.state.memory is not None or turn.request.memory_branch is not None
+        made = (edit_files if on_files else _edit_blocks)(tx, homes, turn, call, now)
     except EunoeError as error:
         tx.execute("ROLLBACK TO memory_call")
         result = error_result(call.name, error)

@@ -13,6 +13,7 @@ from eunoe.runtime.following import follow
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.prompts import conversation_model, memory_update, refresh_prompt
 from eunoe.runtime.recovery import close_approval, healed_window, settle_lease
+from eunoe.runtime.skill_places import OutsideSkills, turn_skills
 from eunoe.runtime.turn import MOST_STEPS, AlreadyStarted, Turn, TurnRequest
 from eunoe.state.agents import AgentState
 from eunoe.state.approvals import Answer, Approval
@@ -167,11 +168,13 @@ def open_turn(
     is_running: Callable[[Conversation], bool],
     models: Models,
     homes: MemoryHomes,
+    outside: OutsideSkills,
     now: datetime,
 ) -> Turn:
     """Restore the agent, heal what a crash left, and store the run with the request's messages.
 
-    ``is_running`` says whether the run that holds a conversation's lease still lives. Everything here is one
+    ``is_running`` says whether the run that holds a conversation's lease still lives; ``outside`` are the skills that
+    are not the agent's own. Everything here is one
     transaction: it is stored whole, or the request leaves no trace.
     Raises ``NotFound``, ``ConversationBusy``, ``PendingApproval``, ``InvalidInput`` and ``AlreadyStarted``; and
     ``Conflict`` for a reply that contradicts the answer which a question had before.
@@ -208,6 +211,7 @@ def open_turn(
         window = conversations.window(tx, conversation)  # with the record of the answer
     stored = messages.append(tx, conversation.id, given, now) if given else ()
     conversation = conversations.get(tx, conversation.id)
+    skills = turn_skills(homes, state, request, outside)
     asked = next((one for one in window if pending and one.id == pending.message_id), None) if answers else None
     return Turn(
         request=request,
@@ -216,11 +220,12 @@ def open_turn(
         state=state,
         conversation=conversation,
         model=model,
-        system=request.override_system or with_skills(prompt.text, request.client_skills),
+        system=request.override_system or with_skills(prompt.text, skills),
         messages=list(window) if answers else [*window, *stored],
         asked=asked,
         asked_step=steps.get(tx, asked.step_id) if asked and asked.step_id else None,
         answers=answers,
         following=stored if answers else (),
+        skills=skills,
         context_tokens=last_context_tokens(tx, window),
     )

@@ -9,6 +9,7 @@ from eunoe.runtime.opening import open_turn
 from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.requests import turn_request
 from eunoe.runtime.runtime import Runtime, utc_now
+from eunoe.runtime.skill_places import find_outside
 from eunoe.runtime.turn import Turn, TurnRequest
 from eunoe.state.errors import InvalidInput
 from eunoe.state.ids import new_id
@@ -36,6 +37,7 @@ async def preview(runtime: Runtime, request: TurnRequest) -> Payload:
             "tools return.",
             field="approvals",
         )
+    outside = await find_outside(runtime.settings.skills_folder, request.project)
     unsent = tuple(structs.replace(message, otid=None) for message in request.messages)
 
     def opening(tx: Transaction) -> None:
@@ -48,6 +50,7 @@ async def preview(runtime: Runtime, request: TurnRequest) -> Payload:
                 is_running=runtime.is_running,
                 models=runtime.models,
                 homes=runtime.homes,
+                outside=outside,
                 now=utc_now(),
             )
         )

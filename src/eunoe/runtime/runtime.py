@@ -17,6 +17,7 @@ from eunoe.runtime.act import act
 from eunoe.runtime.checkpoint import End
 from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import OWN_FAULT, describe_own_error
+from eunoe.runtime.file_reading import FileReader
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.loop import Ports, ended_event, finish_broken, run_turn
@@ -24,6 +25,7 @@ from eunoe.runtime.opening import open_turn
 from eunoe.runtime.recording import recording
 from eunoe.runtime.recovery import close_expired, sweep
 from eunoe.runtime.settings import Settings
+from eunoe.runtime.skill_places import find_outside
 from eunoe.runtime.turn import AlreadyStarted, Turn, TurnRequest
 from eunoe.runtime.watching import watch
 from eunoe.runtime.window import INTERRUPTED
@@ -63,6 +65,7 @@ class Runtime:
         self.db: Final = database
         self.models: Final = models
         self.homes: Final = MemoryHomes(settings.memory_folder)
+        self.files: Final = FileReader(self.db, self.homes, settings.skills_folder)
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
         self._lines: Final[WeakValueDictionary[tuple[str, str | None], anyio.Lock]] = WeakValueDictionary()
@@ -147,6 +150,8 @@ class Runtime:
         handle = RunHandle(run_id, request.agent_id, scope.cancel)
         self._running[run_id] = handle
 
+        outside = await find_outside(self.settings.skills_folder, request.project)
+
         def opening(tx: Transaction) -> Turn:
             return open_turn(
                 tx,
@@ -156,6 +161,7 @@ class Runtime:
                 is_running=self.is_running,
                 models=self.models,
                 homes=self.homes,
+                outside=outside,
                 now=utc_now(),
             )
 
@@ -193,7 +199,7 @@ class Runtime:
             database=self.db,
             models=self.models,
             homes=self.homes,
-            act=lambda turn, asked, settled: act(self.db, turn, asked, settled, utc_now()),
+            act=lambda turn, asked, settled: act(self.db, self.files, turn, asked, settled, utc_now()),
             patience=self._patience,
             now=utc_now,
             emit=emit,

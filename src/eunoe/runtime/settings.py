@@ -41,6 +41,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         """The folder of the agents' memory repositories."""
         return self.home / "memory"
 
+    @property
+    def skills_folder(self) -> Path:
+        """The folder of the skills that all agents have."""
+        return self.home / "skills"
+
     def __repr__(self) -> str:
         """Leave the environment out: it holds keys (I14)."""
         return f"Settings(home={str(self.home)!r})"

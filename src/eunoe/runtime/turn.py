@@ -1,5 +1,6 @@
 """A turn: what a caller asks of an agent, and what is known while it goes on."""
 
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -19,13 +20,22 @@ DEFAULT_MAX_STEPS: Final = 50
 MOST_STEPS: Final = 1_000
 
 
+class MemoryBranch(Struct, frozen=True, kw_only=True):
+    """A branch of an agent's memory files, by its name, that the turn of another agent works on."""
+
+    agent_id: str
+    name: str
+
+
 class TurnRequest(Struct, frozen=True, kw_only=True):
     """What a caller asks of an agent: new messages, a reply to an approval request, or both.
 
     ``conversation_id`` is ``None`` for the default conversation. ``on_busy`` says what to do when another run holds
     the conversation: wait for it (bounded by the settings) or raise ``ConversationBusy``. ``on_pending`` says what to
     do with a message while an approval is pending: raise ``PendingApproval``, deny the calls and go on, or wait for
-    the answer (bounded too). ``memory_refresh`` overrides the agent's policy. ``options`` are kept with the
+    the answer (bounded too). ``memory_refresh`` overrides the agent's policy. ``project`` is the caller's working
+    folder on this machine, whose skills are listed with the agent's; never that of a client on another one.
+    ``memory_branch`` says that the turn's memory is a branch of another agent's files. ``options`` are kept with the
     run as the caller's.
     """
 
@@ -42,6 +52,8 @@ class TurnRequest(Struct, frozen=True, kw_only=True):
     on_busy: Literal["wait", "reject"] = "reject"
     on_pending: Literal["reject", "deny_and_continue", "queue"] = "reject"
     memory_refresh: RefreshPolicy | None = None
+    project: Path | None = None
+    memory_branch: MemoryBranch | None = None
     options: dict[str, Any] = {}
 
 
@@ -51,7 +63,8 @@ class Turn(Struct, kw_only=True):
     ``messages`` is the window without the system message. ``asked`` is the stored assistant message whose calls have no
     stored return yet; ``shown`` is text of an answer that was told as message ``shown_as`` and is not stored yet. A
     turn that goes on from an approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are
-    the messages that came with the reply: they are stored, and the returns are put before them.
+    the messages that came with the reply: they are stored, and the returns are put before them. ``skills`` are listed
+    after the compiled prompt; ``branch_tip`` is the newest commit of the request's ``memory_branch``.
     """
 
     request: TurnRequest
@@ -72,6 +85,8 @@ class Turn(Struct, kw_only=True):
     shown: list[str] = []
     overflows: int = 0
     shown_as: str = ""
+    skills: tuple[Skill, ...] = ()
+    branch_tip: str | None = None
 
 
 class AlreadyStarted(Exception):

@@ -30,6 +30,7 @@ ID_PREFIXES: Final = {
     "step_id": "step",
     "message_id": "message",
     "identity_id": "identity",
+    "reflection_id": "reflection",
 }
 """Path parameters that are ids, with the prefix that each must have."""
 

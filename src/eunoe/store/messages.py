@@ -124,6 +124,16 @@ def span(
     return [message for message in found if to_seq is None or message.seq <= to_seq]
 
 
+def since(tx: Transaction, agent_id: str, after_seq: int, limit: int) -> list[Message]:
+    """Return an agent's first messages after a ``seq``, of all its conversations, in the order they were stored in."""
+    rows = tx.rows(
+        f"SELECT {_MESSAGES.columns}, messages.seq, 0 FROM messages "
+        f"WHERE messages.agent_id = ? AND messages.seq > ? ORDER BY messages.seq LIMIT ?",
+        (agent_id, after_seq, limit),
+    )
+    return [_read(row) for row in rows]
+
+
 def page(tx: Transaction, query: MessageQuery) -> list[Message]:
     """Return a page of messages. Raises ``NotFound`` for a cursor that is not a message of this list's."""
     if query.conversation_id is not None:

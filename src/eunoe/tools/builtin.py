@@ -1,7 +1,8 @@
 """The built-in tools: what each is for, and how the runtime runs it.
 
 ``kind`` says who does the work: ``memory`` is a pure edit that runs inside the checkpoint, ``search`` reads the store,
-``speak`` says something to the user, ``finish`` only ends the turn by its rule.
+``files`` reads memory files and skills, ``speak`` says something to the user, ``finish`` only ends the turn by its
+rule.
 """
 
 from datetime import datetime
@@ -14,9 +15,10 @@ from eunoe.state.agents import AgentType
 from eunoe.state.ids import named_id
 from eunoe.state.rules import ContinueRule, TerminalRule, ToolRule
 from eunoe.state.tools import Tool, ToolSchema, ToolType
+from eunoe.tools.files import FILE_SCHEMAS, LOAD_SKILL
 from eunoe.tools.search import SEARCH_SCHEMA
 
-BuiltinKind = Literal["memory", "search", "speak", "finish"]
+BuiltinKind = Literal["memory", "search", "files", "speak", "finish"]
 
 
 class Builtin(Struct, frozen=True, kw_only=True):
@@ -64,6 +66,10 @@ BUILTINS: Final[dict[str, Builtin]] = {
             kind="finish" if name == "memory_finish_edits" else "memory",
         )
         for name, tool_type in _MEMORY_TYPES.items()
+    },
+    **{
+        schema.name: Builtin(schema=schema, tool_type="letta_core", kind="files", parallel=True)
+        for schema in (*FILE_SCHEMAS.values(), LOAD_SKILL)
     },
 }
 """Every built-in tool by name."""
