@@ -46,10 +46,13 @@ def delete(tx: Transaction, agent_id: str) -> None:
 
 
 def agent_of_block(tx: Transaction, block_id: str) -> str | None:
-    """Return the agent whose memory files this block is one of, if it is one."""
+    """Return the agent whose memory files this block is one of, if it is one.
+
+    A file belongs to one agent, so one holder is looked at, however many share the block (I6).
+    """
     row = tx.row(
-        "SELECT memory_heads.agent_id FROM memory_heads "
-        "JOIN agents_blocks ON agents_blocks.agent_id = memory_heads.agent_id WHERE agents_blocks.block_id = ?",
+        "SELECT memory_heads.agent_id FROM memory_heads WHERE memory_heads.agent_id = "
+        "(SELECT agent_id FROM agents_blocks WHERE block_id = ? LIMIT 1)",
         (block_id,),
     )
     return None if row is None else row[0]
