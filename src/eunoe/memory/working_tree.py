@@ -6,7 +6,7 @@ entry is already the new one is done.
 """
 
 import shutil
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -58,9 +58,17 @@ def checked_out(repository: MemoryRepository) -> str | None:
 
 
 def fast_forward_working_tree(
-    repository: MemoryRepository, old: str | None, new: str, *, seconds: float = WAIT_SECONDS
+    repository: MemoryRepository,
+    old: str | None,
+    new: str,
+    *,
+    begin: Callable[[], object] | None = None,
+    seconds: float = WAIT_SECONDS,
 ) -> WorkingTreeReport:
     """Bring the paths that differ between two commits from one to the other in the working tree and the index.
+
+    ``begin`` moves main there, and is done first, while the index is locked: a commit by hand that began in between
+    would be made from an index older than its parent, and undo the change unseen. What it raises is passed on.
 
     Files with uncommitted edits stay, and are reported; their index entries follow, so that a person's next commit
     does not undo the change unseen. Nothing is done while another branch is checked out. Raises ``StoreLocked`` when
@@ -68,14 +76,18 @@ def fast_forward_working_tree(
     """
     branch = checked_out(repository)
     if branch != MAIN:
+        if begin is not None:
+            begin()
         at = f"branch {branch.removeprefix('refs/heads/')}" if branch else "a commit without a branch"
         return WorkingTreeReport(commit=new, skipped=f"The working tree is at {at}, not at main; it was left alone.")
     before = repository.snapshot(old) if old is not None else None
     changes = changed_paths(before, repository.snapshot(new))
     updated: list[str] = []
     kept: list[KeptFile] = []
-    if changes:
+    if changes or begin is not None:
         with _changed_index(repository, seconds) as index:
+            if begin is not None:
+                begin()
             step = _Follow(repository, index)
             # Deletions first: a folder may become a file, or the other way round.
             for change in sorted(changes, key=lambda change: change.after is not None):

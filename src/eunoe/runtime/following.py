@@ -28,7 +28,7 @@ from eunoe.memory.settle import merge_settled
 from eunoe.memory.snapshot import PathChange, changed_paths
 from eunoe.memory.trailers import commit_message
 from eunoe.memory.verdict import check_change
-from eunoe.memory.working_tree import fast_forward_working_tree, heal_working_tree
+from eunoe.memory.working_tree import fast_forward_working_tree, followed_commit, heal_working_tree
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block
 from eunoe.state.errors import Conflict, NotFound, StaleRevision, StoreError
@@ -43,6 +43,9 @@ HARNESS: Final = Author("Eunoe", "eunoe@eunoe.local")
 """Who signs commits that no person and no agent asked for: merges of what both did."""
 
 PROBLEMS_TOLD: Final = 5
+
+INDEX_WAIT: Final = 2.0
+"""Seconds that an edit waits for a person's git program to let go of the index; then main is moved at the next look."""
 
 Standing = Literal["same", "behind", "ahead", "apart"]
 
@@ -65,15 +68,22 @@ def publish(repository: MemoryRepository, recorded: str) -> None:
     with writing(repository.git_folder):
         main, how = standing(repository, recorded)
         if how == "behind":
+            # First what a push or a crash left undone: the next step knows of nothing before main.
+            heal_working_tree(repository, seconds=INDEX_WAIT)
             try:
-                repository.move_head(main, recorded)
+                report = fast_forward_working_tree(
+                    repository,
+                    main,
+                    recorded,
+                    begin=lambda: repository.move_head(main, recorded),
+                    seconds=INDEX_WAIT,
+                )
             except StaleRevision:
                 return  # somebody else's commit came first; the next look merges
-            report = fast_forward_working_tree(repository, main, recorded)
             if report.kept:
                 _log.warning("uncommitted edits stay in the memory of %s: %s", repository.path.name, report.kept)
         elif how == "same":
-            heal_working_tree(repository)
+            heal_working_tree(repository, seconds=INDEX_WAIT)
 
 
 def publish_after(tx: Transaction, repository: MemoryRepository, recorded: str) -> None:
@@ -261,6 +271,8 @@ def follow(tx: Transaction, homes: MemoryHomes, agent_id: str, now: datetime) ->
     repository = homes.repository(agent_id)
     main, how = standing(repository, head.revision)
     if how == "same":
+        if followed_commit(repository) != main:
+            publish_after(tx, repository, head.revision)  # the working tree was left behind
         return _readable(tx, head)
     if how == "behind" or main is None:
         publish_after(tx, repository, head.revision)
@@ -271,6 +283,7 @@ def follow(tx: Transaction, homes: MemoryHomes, agent_id: str, now: datetime) ->
     if problems:
         return _unreadable(tx, head, main, _reason(problems))
     if how == "ahead":
+        publish_after(tx, repository, main)
         return import_commit(tx, repository, agent_id, head, main, actor="files", run_id=None, now=now)
     merged = _merge(repository, head.revision, main, now)
     problems = problems_of(repository, merged, head.revision)

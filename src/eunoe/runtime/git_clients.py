@@ -4,10 +4,9 @@ from datetime import datetime
 
 import anyio.to_thread
 
-from eunoe.memory.locks import writing
 from eunoe.memory.repository import MemoryRepository
-from eunoe.memory.working_tree import heal_working_tree
-from eunoe.runtime.following import follow, standing
+from eunoe.memory.working_tree import followed_commit
+from eunoe.runtime.following import follow
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.state.errors import NotFound
@@ -23,8 +22,7 @@ async def repository_for_clients(runtime: Runtime, agent_id: str) -> MemoryRepos
     """
     head = await runtime.db.read(lambda tx: _head(tx, agent_id))
     repository = runtime.homes.repository(agent_id)
-    _, how = await anyio.to_thread.run_sync(standing, repository, head.revision)
-    if how != "same":
+    if await anyio.to_thread.run_sync(_lags, repository, head.revision):
         await _follow(runtime.homes, runtime, agent_id)
     return repository
 
@@ -35,7 +33,6 @@ async def take_push(runtime: Runtime, agent_id: str) -> None:
     Uncommitted edits in the working tree stay as they are. Raises ``StoreError``; whoever looks next makes up for it.
     """
     await _follow(runtime.homes, runtime, agent_id)
-    await anyio.to_thread.run_sync(_bring_working_tree, runtime.homes.repository(agent_id))
 
 
 async def _follow(homes: MemoryHomes, runtime: Runtime, agent_id: str) -> None:
@@ -43,9 +40,9 @@ async def _follow(homes: MemoryHomes, runtime: Runtime, agent_id: str) -> None:
     await runtime.db.write(lambda tx: follow(tx, homes, agent_id, now))
 
 
-def _bring_working_tree(repository: MemoryRepository) -> None:
-    with writing(repository.git_folder):
-        heal_working_tree(repository)
+def _lags(repository: MemoryRepository, recorded: str) -> bool:
+    """Say whether rows, main and working tree are at different commits."""
+    return not recorded == repository.head() == followed_commit(repository)
 
 
 def _head(tx: Transaction, agent_id: str) -> MemoryHead:
