@@ -240,6 +240,21 @@ async def test_a_cancelled_one_has_failed(home: Home, endpoint: ChatEndpoint):
     assert "cancelled" in done.detail
 
 
+async def test_an_agent_that_is_deleted_meanwhile_takes_its_reflection_with_it(home: Home, endpoint: ChatEndpoint):
+    agent = await home.create_agent(model=MODEL, tags=GIT, memory={"human": "Likes maps."})
+    await send(home, agent, "hello")
+    release = threading.Event()
+    endpoint.answers(Answer(text=("Slow", "."), hold=release))
+    await start_reflection(home.runtime, agent.id)
+    with anyio.fail_after(BOUND):
+        while len(endpoint.received) < 2:
+            await anyio.lowlevel.checkpoint()
+    await agent.delete()
+    release.set()
+    other = await home.create_agent(model="scripted/demo", memory={"human": "x"})
+    assert (await send(home, other, "SAY:Still here.")).ended.stop_reason == "end_turn"
+
+
 async def test_an_agent_with_blocks_cannot_be_reflected_for(home: Home):
     agent = await home.create_agent(model="scripted/demo", memory={"human": "x"})
     with pytest.raises(Conflict, match="git-memory-enabled"):

@@ -98,8 +98,5 @@ def test_without_waiting_the_answer_has_no_outcome_yet(api: httpx2.Client, agent
     begun = good(api.post(f"{agent}/memory/reflections", json={"instructions": "SAY:Nothing."}))
     assert begun["outcome"] is None
     path = f"{agent}/memory/reflections/{begun['id']}"
-    for _ in range(500):
-        told = good(api.get(path))["reflection"]
-        if told["outcome"] is not None:
-            break
-    assert told["outcome"] == "nothing to do"
+    outcomes = (good(api.get(path))["reflection"]["outcome"] for _ in range(500))
+    assert next(outcome for outcome in outcomes if outcome is not None) == "nothing to do"

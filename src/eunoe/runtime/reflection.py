@@ -4,6 +4,7 @@ Main does not move while it works, and a conversation that goes on is not distur
 success only if its commits are memory, or there was nothing to change.
 """
 
+import logging
 from typing import Final
 
 import anyio
@@ -29,6 +30,8 @@ from eunoe.state.runs import COMPLETED_REASONS
 from eunoe.store import agents, reflections
 from eunoe.store.agents import AgentQuery
 from eunoe.store.database import Transaction
+
+_log: Final = logging.getLogger(__name__)
 
 MOST_MESSAGES: Final = 2_000
 """Messages that one reflection goes over; later ones wait for the next."""
@@ -77,7 +80,10 @@ async def start_reflection(
     begun = await begin_reflection(runtime, agent_id, policy=policy)
 
     async def carry() -> None:
-        await carry_reflection(runtime, begun, instructions=instructions, model=model)
+        try:
+            await carry_reflection(runtime, begun, instructions=instructions, model=model)
+        except Exception:  # noqa: BLE001 - the boundary of a background task: its fault must not end the others
+            _log.exception("reflection %s was not carried to its end", begun.reflection.id)
 
     runtime.spawn(carry)
     return begun.reflection
@@ -131,7 +137,8 @@ async def carry_reflection(
         over = await _work(runtime, begun, instructions, model, seconds)
     except EunoeError as error:
         return await record(runtime, structs.replace(reflection, outcome="failed", detail=error.message))
-    except anyio.get_cancelled_exc_class():
+    except BaseException:
+        # Cancelled, or a fault of the program: nobody must wait for it for ever.
         with anyio.CancelScope(shield=True):
             await record(runtime, structs.replace(reflection, outcome="failed", detail="It was interrupted."))
         raise
