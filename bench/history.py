@@ -18,6 +18,7 @@ from eunoe.runtime.opening import new_message, open_turn
 from eunoe.runtime.requests import record_request, turn_request
 from eunoe.runtime.runtime import Runtime, open_runtime, utc_now
 from eunoe.runtime.settings import Settings
+from eunoe.runtime.skill_places import OutsideSkills
 from eunoe.runtime.turn import Turn, TurnRequest
 from eunoe.state.agents import AgentSpec, AgentState
 from eunoe.state.blocks import BlockSpec
@@ -115,6 +116,7 @@ def _open(tx: Transaction, runtime: Runtime, state: AgentState, run_id: str) -> 
         is_running=runtime.is_running,
         models=runtime.models,
         homes=runtime.homes,
+        outside=OutsideSkills(),
         now=utc_now(),
     )
 

@@ -82,6 +82,8 @@ async def start_reflection(
     async def carry() -> None:
         try:
             await carry_reflection(runtime, begun, instructions=instructions, model=model)
+        except EunoeError as error:
+            _log.warning("reflection %s was not recorded: %s", begun.reflection.id, error)
         except Exception:  # noqa: BLE001 - the boundary of a background task: its fault must not end the others
             _log.exception("reflection %s was not carried to its end", begun.reflection.id)
 
