@@ -183,12 +183,6 @@ def index_file(path: Path) -> "pygit2.Index":
     return index
 
 
-def entries_of(index: "pygit2.Index") -> "Iterator[pygit2.IndexEntry]":
-    """Yield what an index holds."""
-    for number in range(len(index)):
-        yield index[number]
-
-
 def index_entry(path: str, blob_id: str, mode: int) -> "pygit2.IndexEntry":
     """Return an entry for an index."""
     library = _library()

@@ -5,26 +5,25 @@ it (``git commit --no-verify``); then the commit is judged again before it becom
 """
 
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
-from eunoe.memory.file_changes import Actor, check_change
+from eunoe.memory.file_changes import Actor
 from eunoe.memory.file_problems import FileProblem
-from eunoe.memory.file_rules import Read, check_tree
-from eunoe.memory.git_library import entries_of, index_file
+from eunoe.memory.judgement import judge
 from eunoe.memory.repository import MemoryRepository
-from eunoe.memory.tree import TreeEntry
-from eunoe.state.errors import EunoeError
+from eunoe.state.errors import EunoeError, StoreError
 
-Check = Callable[[Sequence[TreeEntry], Sequence[TreeEntry], Read], list[FileProblem]]
-"""Judges the files before and after, which it can read."""
+GIT_SECONDS: Final = 60.0
+"""How long git may take to say what is about to be committed."""
 
 _REFUSED: Final = "This commit was refused: its files cannot be memory as they are."
 
 
-def main(arguments: Sequence[str], out: TextIO, check: Check | None = None) -> int:
+def main(arguments: Sequence[str], out: TextIO) -> int:
     """Judge the staged files of the repository in the current folder, and return the exit code: 0 lets git go on.
 
     ``EUNOE_ACTOR=agent`` in the environment says that it is the agent that commits; else it is a person.
@@ -32,36 +31,38 @@ def main(arguments: Sequence[str], out: TextIO, check: Check | None = None) -> i
     folder = Path(arguments[0]) if arguments else Path.cwd()
     actor: Actor = "agent" if os.environ.get("EUNOE_ACTOR") == "agent" else "user"
     try:
-        problems = staged_problems(MemoryRepository(folder), check or _rules_for(actor))
+        problems = staged_problems(MemoryRepository(folder), actor)
     except EunoeError as error:
         out.write(f"The files could not be checked, so nothing was committed. {error.message}\n")
         return 1
     if problems:
         out.write(f"{_REFUSED}\n")
-        out.writelines(
-            f"  {problem.path}{f':{problem.line}' if problem.line else ''}: {problem.message}\n" for problem in problems
-        )
+        out.writelines(f"  {problem.sentence}\n" for problem in problems)
     return 1 if problems else 0
 
 
-def staged_problems(repository: MemoryRepository, check: Check) -> list[FileProblem]:
-    """Judge what the index holds against HEAD. Git names another index in GIT_INDEX_FILE for a partial commit."""
-    named = os.environ.get("GIT_INDEX_FILE")
-    index = index_file(Path(named) if named else repository.git_folder / "index")
-    staged = [
-        TreeEntry(path=str(entry.path), blob_id=str(entry.id), mode=int(entry.mode), size=None)
-        for entry in entries_of(index)
-    ]
+def staged_problems(repository: MemoryRepository, actor: Actor) -> list[FileProblem]:
+    """Judge what is about to be committed against HEAD. Raises ``StoreError`` when git or an object cannot be read."""
     handle = repository.handle()
     before = () if handle.head_is_unborn else repository.snapshot(str(handle.head.target)).entries
-    return check(before, sorted(staged, key=lambda entry: entry.path), lambda entry: repository.read(entry.blob_id))
+    return judge(repository, before, repository.folder(_staged_tree(repository)).entries, actor)
 
 
-def _rules_for(actor: Actor) -> Check:
-    def check(before: Sequence[TreeEntry], after: Sequence[TreeEntry], read: Read) -> list[FileProblem]:
-        return check_tree(after, read, since=before) + check_change(before, after, read, actor)
+def _staged_tree(repository: MemoryRepository) -> str:
+    """Return the tree that git would commit now: of the index that it names in GIT_INDEX_FILE for a partial commit.
 
-    return check
+    Git itself is asked, because an index can hold more than what is committed (``git add --intent-to-add``).
+    """
+    done = subprocess.run(  # noqa: S603 - the words are ours, and the path is one argument
+        ["git", "-C", str(repository.path), "write-tree"],  # noqa: S607 - the git that runs this hook is on the PATH
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=GIT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise StoreError(f"git says: {done.stderr.decode('utf-8', 'replace').strip()}")
+    return done.stdout.decode("ascii").strip()
 
 
 if __name__ == "__main__":

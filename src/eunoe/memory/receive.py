@@ -15,12 +15,10 @@ from typing import Final, TextIO
 
 from msgspec import Struct
 
-from eunoe.memory.file_changes import check_change
 from eunoe.memory.file_problems import FileProblem
-from eunoe.memory.file_rules import check_tree
 from eunoe.memory.git_library import MAIN, add_objects, find_commit
+from eunoe.memory.judgement import judge
 from eunoe.memory.repository import MemoryRepository
-from eunoe.memory.snapshot import changed_paths
 from eunoe.state.errors import EunoeError
 
 _BRANCHES: Final = "refs/heads/"
@@ -73,27 +71,10 @@ def refusal(repository: MemoryRepository, update: Update) -> list[str]:
     if update.old is not None and not repository.is_ancestor(update.old, update.new):
         rewritten = f"{branch!r} would lose commits, and the history of memory is never rewritten."
         return [f"{rewritten} Run `git pull --rebase` first, then push without --force."]
-    return _told(judged(repository, update.old, update.new)) if update.name == MAIN else []
-
-
-def judged(repository: MemoryRepository, old: str | None, new: str) -> list[FileProblem]:
-    """Return what is wrong with the files of a commit that a person puts on top of another one (I9)."""
-    before = repository.snapshot(old) if old is not None else None
-    after = repository.snapshot(new)
-    changes = changed_paths(before, after)
-    sized = {e.path: e for e in repository.with_sizes([change.after for change in changes if change.after])}
-    entries = [sized.get(entry.path, entry) for entry in after.entries]
-    problems = check_tree(
-        entries, lambda entry: repository.read(entry.blob_id), since=before.entries if before is not None else ()
-    )
-    told = {problem.path for problem in problems}
-    changed = check_change(
-        [change.before for change in changes if change.before],
-        [change.after for change in changes if change.after and change.path not in told],
-        lambda entry: repository.read(entry.blob_id),
-        "user",
-    )
-    return problems + [problem for problem in changed if problem.path not in told]
+    if update.name != MAIN:
+        return []
+    before = repository.snapshot(update.old).entries if update.old is not None else ()
+    return _told(judge(repository, before, repository.snapshot(update.new).entries, "user"))
 
 
 def main(lines: Iterable[str], out: TextIO) -> int:

@@ -21,7 +21,7 @@ from eunoe.memory.blob_cache import BlobCache
 from eunoe.memory.commits import Changes, rewrite_tree, tree_of, write_object
 from eunoe.memory.git_library import MAIN, Author, blob_type, open_handle
 from eunoe.memory.locks import WAIT_SECONDS
-from eunoe.memory.snapshot import Snapshot, read_folder
+from eunoe.memory.snapshot import Folder, Snapshot, read_folder
 from eunoe.memory.tree import SUBMODULE, TreeEntry
 from eunoe.state.errors import Conflict, InvalidInput, StaleRevision, StoreError
 
@@ -90,13 +90,17 @@ class MemoryRepository:
                 self._snapshots.move_to_end(commit)
                 return found
             last = next(reversed(self._snapshots.values()), None)
-        root = read_folder(tree_of(self.handle(), commit), self._read_object, last.root if last else None)
+        root = self.folder(tree_of(self.handle(), commit), last.root if last else None)
         snapshot = Snapshot(commit=commit, root=root)
         with self._lock:
             self._snapshots[commit] = snapshot
             while len(self._snapshots) > _SNAPSHOTS:
                 self._snapshots.popitem(last=False)
         return snapshot
+
+    def folder(self, tree_id: str, before: Folder | None = None) -> Folder:
+        """Return what a tree object holds; what ``before`` has as well is not read again. Raises ``StoreError``."""
+        return read_folder(tree_id, self._read_object, before)
 
     def read(self, blob_id: str) -> bytes:
         """Return the bytes of a blob. Raises ``StoreError`` when the repository lacks it or cannot read it."""
