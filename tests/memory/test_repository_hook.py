@@ -7,7 +7,7 @@ from pathlib import Path
 from repository_rig import PERSONA, git, make
 
 from eunoe.memory.hook import main
-from eunoe.memory.hooks import BEFORE_OURS, install_hook
+from eunoe.memory.hooks import BEFORE_OURS, install_hook, renew_hook
 from eunoe.memory.repository import MemoryRepository
 
 GOOD = b"---\ndescription: Who I am\n---\nI remember.\n"
@@ -74,7 +74,7 @@ def test_hook_of_a_person_is_kept_and_runs_first(tmp_path: Path):
     (hooks / "pre-commit").chmod(0o755)
     for _ in range(2):
         install_hook(repository, Path(sys.executable))
-    assert (hooks / BEFORE_OURS).read_text() == theirs
+    assert (hooks / f"pre-commit{BEFORE_OURS}").read_text() == theirs
     (repository.path / "stop").write_bytes(b"")
     git(repository.path, "add", "-A")
     assert git(repository.path, "commit", "-qm", "stopped", check=False) == "theirs\n"
@@ -91,6 +91,35 @@ def test_python_that_is_gone_stops_the_commit_and_says_how_to_go_on(tmp_path: Pa
     told = git(repository.path, "commit", "-qm", "x", "--allow-empty", check=False)
     assert str(tmp_path / "gone") in told
     assert "git config eunoe.python" in told
+
+
+def test_merge_by_hand_that_breaks_the_rules_is_refused(tmp_path: Path):
+    repository = hooked(tmp_path)
+    git(repository.path, "checkout", "-qb", "draft")
+    (repository.path / "system" / "bad.md").write_bytes(b"\xff")
+    git(repository.path, "add", "-A")
+    git(repository.path, "commit", "-qm", "not for main", "--no-verify")
+    git(repository.path, "checkout", "-q", "main")
+    (repository.path / PERSONA).write_bytes(GOOD + b"And more.\n")
+    git(repository.path, "commit", "-qam", "more")
+    told = git(repository.path, "merge", "-q", "--no-edit", "draft", check=False)
+    assert "'system/bad.md', line 1: " in told
+    assert git(repository.path, "rev-list", "--count", "main") == "2\n"
+
+
+def test_hooks_of_a_repository_that_was_moved_or_restored_are_put_right_when_it_is_opened(tmp_path: Path):
+    repository = make(tmp_path, {PERSONA: GOOD})
+    renew_hook(repository)  # as after a restore from a clone, which has no hooks
+    assert git(repository.path, "config", "eunoe.python").strip() == sys.executable
+    install_hook(repository, tmp_path / "gone")
+    renew_hook(repository)
+    (repository.path / PERSONA).write_bytes(b"\xff")
+    assert f"{PERSONA!r}, line 1: " in git(repository.path, "commit", "-qam", "bad", check=False)
+    kept = tmp_path / "python that stays"
+    kept.symlink_to(sys.executable)
+    install_hook(repository, kept)
+    renew_hook(repository)
+    assert git(repository.path, "config", "eunoe.python").strip() == str(kept)
 
 
 def test_files_of_the_agent_are_not_imported_by_the_hook(tmp_path: Path):

@@ -1,5 +1,6 @@
 """How git is made to check a commit before it makes it: a hook that runs our own check, beside what a person has."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Final
@@ -8,12 +9,15 @@ from eunoe.memory.repository import MemoryRepository
 
 _MARK: Final = "# made by eunoe"
 
-BEFORE_OURS: Final = "pre-commit.before-eunoe"
-"""Where a hook goes that was there first; ours runs it first."""
+HOOKS: Final = ("pre-commit", "pre-merge-commit")
+"""The hooks that git runs before a commit, and before a merge that it commits by itself (githooks)."""
+
+BEFORE_OURS: Final = ".before-eunoe"
+"""How the name of a hook ends that was there first; ours runs it first."""
 
 _SCRIPT: Final = f"""#!/bin/sh
 {_MARK}: it checks the files of memory before they are committed
-first="$(dirname "$0")/{BEFORE_OURS}"
+first="$0{BEFORE_OURS}"
 if [ -x "$first" ]; then
     "$first" "$@" || exit $?
 fi
@@ -29,21 +33,39 @@ exec "$python" -P -m eunoe.memory.hook "$(git rev-parse --show-toplevel)"
 
 
 def install_hook(repository: MemoryRepository, python: Path | None = None) -> None:
-    """Install or renew the hook ``pre-commit``, and note in the repository's configuration which Python it runs.
+    """Install or renew the hooks, and note in the repository's configuration which Python they run.
 
     A hook that is not ours is moved aside and run first. ``python`` is absolute, and by default the one that runs now.
     """
-    repository.handle().config["eunoe.python"] = str(python or Path(sys.executable))
-    hooks = repository.git_folder / "hooks"
-    hooks.mkdir(exist_ok=True)
-    ours = hooks / "pre-commit"
+    config = repository.handle().config
+    named = str(python or Path(sys.executable))
+    if "eunoe.python" not in config or config["eunoe.python"] != named:
+        config["eunoe.python"] = named
+    folder = repository.git_folder / "hooks"
+    folder.mkdir(exist_ok=True)
+    for name in HOOKS:
+        _install(folder, name)
+
+
+def renew_hook(repository: MemoryRepository) -> None:
+    """Install or renew the hooks of a repository that is opened, and keep the Python that they run if it is there.
+
+    A clone that was put in the place of a lost repository has none.
+    """
+    config = repository.handle().config
+    named = config["eunoe.python"] if "eunoe.python" in config else None
+    install_hook(repository, Path(named) if named and os.access(named, os.X_OK) else None)
+
+
+def _install(folder: Path, name: str) -> None:
+    ours = folder / name
     if ours.exists():
         text = ours.read_bytes()
         if text == _SCRIPT.encode():
             return
         if _MARK.encode() not in text:
-            ours.replace(hooks / BEFORE_OURS)
-    temporary = hooks / "pre-commit.eunoe-new"
+            ours.replace(folder / f"{name}{BEFORE_OURS}")
+    temporary = folder / f"{name}.eunoe-new"
     temporary.write_text(_SCRIPT, "utf-8")
     temporary.chmod(0o755)
     temporary.replace(ours)

@@ -4,6 +4,7 @@ import threading
 from datetime import datetime
 from pathlib import Path
 
+from eunoe.memory.hooks import renew_hook
 from eunoe.memory.repository import MemoryRepository
 
 
@@ -31,7 +32,9 @@ class MemoryHomes:
         with self._lock:
             found = self._open.get(agent_id)
             if found is None:
-                found = self._open[agent_id] = MemoryRepository.open(self.path(agent_id))
+                found = MemoryRepository.open(self.path(agent_id))
+                renew_hook(found)
+                self._open[agent_id] = found
             return found
 
     def keep(self, agent_id: str, repository: MemoryRepository) -> None:
