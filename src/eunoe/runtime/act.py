@@ -14,7 +14,7 @@ from eunoe.runtime.read_messages import read_page
 from eunoe.runtime.turn import Turn
 from eunoe.state.errors import EunoeError
 from eunoe.state.messages import Message, ToolCallPart
-from eunoe.store import messages
+from eunoe.store import full_text, messages
 from eunoe.store.database import Database, Transaction
 from eunoe.tools.builtin import BUILTINS
 from eunoe.tools.protocol import ToolResult
@@ -50,6 +50,8 @@ async def search(database: Database, turn: Turn, arguments: SearchArguments) -> 
             if len(kept) >= arguments.limit or len(found) < fetch:
                 return kept[: arguments.limit]
 
+    while await database.write(full_text.catch_up):
+        pass
     return await database.read(look)
 
 

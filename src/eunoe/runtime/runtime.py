@@ -35,7 +35,7 @@ from eunoe.state.events import Event, RunStarted
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
 from eunoe.state.runs import UNFINISHED, RunError
-from eunoe.store import run_events, runs, tools
+from eunoe.store import full_text, run_events, runs, tools
 from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
 from eunoe.store.sqlite import open_sqlite
@@ -261,7 +261,7 @@ class Runtime:
                     handle.cancel()
 
     async def tidy(self) -> None:
-        """End the runs of dead processes, close questions that expired, and forget old events."""
+        """End the runs of dead processes, close questions that expired, forget old events, and index what was said."""
         now = utc_now()
 
         def work(tx: Transaction) -> None:
@@ -270,6 +270,8 @@ class Runtime:
             run_events.forget(tx, now - timedelta(seconds=self.settings.events_kept))
 
         await self.db.write(work)
+        while await self.db.write(full_text.catch_up):
+            pass
 
     async def watch_over(self) -> None:
         """Look after the runs for as long as the store is open."""

@@ -197,7 +197,7 @@ def search(
     """Return an agent's messages that contain every word of the query, newest first, in all its conversations.
 
     Without a query (or with a blank one) every message matches. ``start`` and ``end`` bound the time of creation,
-    both included.
+    both included. What was stored since the last ``full_text.catch_up`` is not found by its words.
     """
     where = _scope(agent_id, None)
     source, order = "messages", "messages.seq DESC"
@@ -280,9 +280,7 @@ def _store(tx: Transaction, conversation_id: str, placed: Sequence[Message]) -> 
             (conversation_id, placed[0].position, placed[-1].position),
         )
     )
-    stored = tuple(structs.replace(message, seq=numbers[message.id]) for message in placed)
-    full_text.add(tx, stored)
-    return stored
+    return tuple(structs.replace(message, seq=numbers[message.id]) for message in placed)
 
 
 def _scope(agent_id: str | None, conversation_id: str | None) -> Where:

@@ -13,7 +13,7 @@ from eunoe.state.conversations import Compiled, Conversation, PromptFacts
 from eunoe.state.errors import Conflict, LeaseLost, NotFound
 from eunoe.state.ids import new_id
 from eunoe.state.messages import POSITION_STEP, Message
-from eunoe.store import agents, conversations, messages
+from eunoe.store import agents, conversations, full_text, messages
 from eunoe.store.conversations import ConversationQuery
 from eunoe.store.messages import MessageQuery
 
@@ -168,6 +168,7 @@ def test_reset_empties_the_windows_and_positions_go_on(store: Store) -> None:
     append(store, bystander, "theirs")
     store.write(messages.delete_all, conversation.agent_id)
     assert window(store, conversation.id) == []
+    store.write(full_text.catch_up)
     assert store.read(messages.search, conversation.agent_id, "one") == []
     assert append(store, conversation, "three")[0].position == 3000
     assert window(store, conversation.id) == ["three"]

@@ -27,7 +27,7 @@ from eunoe.state.messages import (
 )
 from eunoe.state.rules import ApprovalRule, ChildArgs, ChildRule, ConditionalRule, MaxCountRule
 from eunoe.state.tools import Tool
-from eunoe.store import agents, blocks, conversations, messages, tools
+from eunoe.store import agents, blocks, conversations, full_text, messages, tools
 from eunoe.store.cipher import Cipher
 from eunoe.store.rows import micros
 
@@ -210,6 +210,7 @@ def test_i03_preset_messages_keep_their_order_and_times(store: Store) -> None:
     assert [(message.text, message.created_at) for message in window] == [
         (f"preset {index}", NOW - timedelta(days=index)) for index in range(3)
     ]
+    store.write(full_text.catch_up)
     found = store.read(messages.search, conversation.agent_id, "preset 1")
     assert [message.id for message in found] == ["message-1"]
 

@@ -8,10 +8,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_examples import NOW, Store, a_message, stored_conversation
 
-from eunoe.state.messages import ReasoningPart, TextPart, ToolCallPart, ToolReturnPart
-from eunoe.store import messages
+from eunoe.state.messages import Message, ReasoningPart, TextPart, ToolCallPart, ToolReturnPart
+from eunoe.store import full_text, messages
 
 HOSTILE = ['"', "'", "*", "a AND", "NOT", "NEAR(a b)", "text:maps", "(", "^", "-", "%", "_", "\\", '""" OR "', "; --"]
+
+
+def found_in(store: Store, agent_id: str, query: str | None, **options: Any) -> list[Message]:
+    """Search as whoever searches does: what was said by now is made findable first."""
+    while store.write(full_text.catch_up):
+        pass
+    return store.read(messages.search, agent_id, query, **options)
 
 
 @pytest.fixture
@@ -55,14 +62,14 @@ def test_a_message_is_found_by_any_part_of_its_words(
     told: tuple[Store, str], query: str | None, days: list[int]
 ) -> None:
     store, agent_id = told
-    found = store.read(messages.search, agent_id, query)
+    found = found_in(store, agent_id, query)
     assert [(message.created_at - NOW).days for message in found] == days
 
 
 @pytest.mark.parametrize("query", HOSTILE)
 def test_what_looks_like_an_operator_is_looked_for_literally(told: tuple[Store, str], query: str) -> None:
     store, agent_id = told
-    for message in store.read(messages.search, agent_id, query):
+    for message in found_in(store, agent_id, query):
         assert all(word.lower() in message.text.lower() for word in query.split())
 
 
@@ -73,7 +80,7 @@ def test_whatever_was_said_is_found_by_any_piece_of_it(store: Store, text: str, 
     store.write(messages.append, conversation.id, [a_message(conversation, text)], NOW)
     start = data.draw(st.integers(0, len(text) - 1))
     piece = text[start : data.draw(st.integers(start + 1, len(text)))]
-    assert len(store.read(messages.search, conversation.agent_id, piece)) == 1
+    assert len(found_in(store, conversation.agent_id, piece)) == 1
 
 
 def test_a_search_stays_with_its_agent_roles_times_and_limit(told: tuple[Store, str]) -> None:
@@ -83,13 +90,13 @@ def test_a_search_stays_with_its_agent_roles_times_and_limit(told: tuple[Store, 
     day = timedelta(days=1)
 
     def days(**options: Any) -> list[int]:
-        return [(m.created_at - NOW).days for m in store.read(messages.search, agent_id, None, **options)]
+        return [(m.created_at - NOW).days for m in found_in(store, agent_id, None, **options)]
 
     assert days(limit=2) == [4, 3]
     assert days(start=NOW + day, end=NOW + 2 * day) == [2, 1]
     assert days(roles=("assistant",)) == []
     assert days(roles=("user", "assistant")) == [4, 3, 2, 1, 0]
-    assert len(store.read(messages.search, stranger.agent_id, "maps")) == 1
+    assert len(found_in(store, stranger.agent_id, "maps")) == 1
 
 
 def test_what_was_said_and_what_tools_returned_is_searched_and_nothing_else(store: Store) -> None:
@@ -110,7 +117,7 @@ def test_what_was_said_and_what_tools_returned_is_searched_and_nothing_else(stor
     system = a_message(conversation, "instructing", role="system")
     store.write(messages.append, conversation.id, [asked, returned, summary, system], NOW)
     found = {
-        word: len(store.read(messages.search, conversation.agent_id, word))
+        word: len(found_in(store, conversation.agent_id, word))
         for word in ("pondering", "answering", "calling", "returning", "summing", "instructing")
     }
     assert found == {
@@ -121,3 +128,43 @@ def test_what_was_said_and_what_tools_returned_is_searched_and_nothing_else(stor
         "summing": 1,
         "instructing": 0,
     }
+
+
+def test_any_number_of_messages_is_made_findable_batch_by_batch_and_once(store: Store) -> None:
+    conversation = store.write(stored_conversation)
+    said = full_text.BATCH + 3
+    for index in range(said):
+        store.write(messages.append, conversation.id, [a_message(conversation, f"island {index}")], NOW)
+    assert store.read(messages.search, conversation.agent_id, "island") == []
+    assert store.write(full_text.catch_up)
+    assert len(store.read(messages.search, conversation.agent_id, "island", limit=1000)) == full_text.BATCH
+    assert not store.write(full_text.catch_up)
+    assert not store.write(full_text.catch_up)
+    assert len(store.read(messages.search, conversation.agent_id, "island", limit=1000)) == said
+
+
+def test_what_was_deleted_before_it_was_findable_is_never_found(store: Store) -> None:
+    conversation = store.write(stored_conversation)
+    store.write(messages.append, conversation.id, [a_message(conversation, "forget this")], NOW)
+    store.write(messages.delete_all, conversation.agent_id)
+    store.write(messages.append, conversation.id, [a_message(conversation, "keep that")], NOW)
+    assert found_in(store, conversation.agent_id, "forget") == []
+    assert [message.text for message in found_in(store, conversation.agent_id, "keep")] == ["keep that"]
+
+
+def test_a_damaged_message_keeps_no_other_from_being_found(store: Store) -> None:
+    conversation = store.write(stored_conversation)
+    damaged, sound = a_message(conversation, "one lost word"), a_message(conversation, "one sound word")
+    store.write(messages.append, conversation.id, [damaged, sound], NOW)
+    store.write(lambda tx: tx.execute("UPDATE messages SET parts = '[{' WHERE id = ?", (damaged.id,)))
+    assert [message.id for message in found_in(store, conversation.agent_id, "word")] == [sound.id]
+
+
+def test_where_the_index_had_come_to_is_found_out_when_it_is_lost(store: Store) -> None:
+    conversation = store.write(stored_conversation)
+    store.write(messages.append, conversation.id, [a_message(conversation, "before")], NOW)
+    assert len(found_in(store, conversation.agent_id, "before")) == 1
+    store.write(lambda tx: tx.execute("DELETE FROM message_search_progress"))
+    store.write(messages.append, conversation.id, [a_message(conversation, "after")], NOW)
+    assert len(found_in(store, conversation.agent_id, "before")) == 1
+    assert len(found_in(store, conversation.agent_id, "after")) == 1
