@@ -34,6 +34,7 @@ PROVIDERS = providers_from_env(
         "DEEPSEEK_API_KEY": "k",
         "GEMINI_API_KEY": "k",
         "VLLM_BASE_URL": "http://h",
+        "LMSTUDIO_BASE_URL": "http://h",
     }
 )
 BUILD = {
@@ -239,6 +240,57 @@ def test_settings(provider: str, model: str, settings: dict[str, Any], expected:
     built = body(provider, model, text("user", "a"), settings=settings)
     always = {"model", "messages", "stream", "stream_options", "system"}
     assert {key: value for key, value in built.items() if key not in always} == expected
+
+
+PLACE: dict[str, Any] = {"type": "object", "title": "A place", "properties": {"at": {"type": "string"}}}
+NAMED = {"name": "A_place", "schema": PLACE}
+IN_WORDS = "Answer with one JSON object and nothing else."
+BY_SCHEMA_IN_WORDS = (
+    "Answer with JSON and nothing else: with data that fits this JSON Schema, and never with the schema itself.\n"
+    '{"type":"object","title":"A place","properties":{"at":{"type":"string"}}}'
+)
+
+
+@pytest.mark.parametrize("given", [PLACE, NAMED], ids=["schema", "named"])
+@pytest.mark.parametrize(
+    ("provider", "shape", "told"),
+    [
+        ("openai", {"type": "json_schema", "json_schema": NAMED}, ""),
+        ("lmstudio", {"type": "json_schema", "json_schema": NAMED}, ""),
+        ("deepseek", {"type": "json_object"}, BY_SCHEMA_IN_WORDS),
+        ("openai-responses", {"type": "json_schema", **NAMED}, ""),
+        ("anthropic", {"type": "json_schema", "schema": PLACE}, ""),
+    ],
+)
+def test_a_vendor_is_held_to_a_schema_where_it_can_be_and_told_it_otherwise(
+    provider: str, shape: dict[str, Any], told: str, given: dict[str, Any]
+):
+    settings = {"response_format": {"type": "json_schema", "json_schema": given}}
+    assert _asked_form(body(provider, "m", text("user", "go"), settings=settings)) == (shape, told)
+
+
+@pytest.mark.parametrize(
+    ("provider", "shape", "told"),
+    [
+        ("openai", {"type": "json_object"}, IN_WORDS),
+        ("lmstudio", {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "object"}}}, ""),
+        ("deepseek", {"type": "json_object"}, IN_WORDS),
+        ("openai-responses", {"type": "json_object"}, IN_WORDS),
+        ("anthropic", None, IN_WORDS),
+    ],
+)
+def test_an_answer_that_is_some_object(provider: str, shape: dict[str, Any] | None, told: str):
+    settings = {"response_format": {"type": "json_object"}}
+    assert _asked_form(body(provider, "m", text("user", "go"), settings=settings)) == (shape, told)
+
+
+def _asked_form(built: dict[str, Any]) -> tuple[dict[str, Any] | None, str]:
+    """Return how an endpoint is asked for the form of its answer, and what is said of it after the system text."""
+    shape = built.get("response_format") or built.get("text", built.get("output_config", {})).get("format")
+    first = built.get("instructions") or built.get("system", built.get("messages", [{}])[:1])
+    system = first if isinstance(first, str) else first[0].get("content") or first[0]["text"]
+    assert system.startswith("Be brief.")
+    return shape, system.removeprefix("Be brief.").strip("\n")
 
 
 def test_settings_that_cannot_be_are_refused():

@@ -162,6 +162,7 @@ _ADVICE: Final = {
     "llm_overloaded": "Wait a little and send the message again.",
     "llm_timeout": "Send the message again; if it stays so, `eunoe doctor` checks the endpoint.",
     "llm_empty_response": "Send the message again, or choose another model with --model.",
+    "llm_invalid_format": "Send the message again, simplify the schema, or choose another model with --model.",
     "llm_error": "`eunoe doctor` checks the endpoint and the model.",
 }
 

@@ -12,6 +12,7 @@ from eunoe.models.json_fields import parse_object
 from eunoe.models.openai_chat import is_own
 from eunoe.models.protocol import ModelRequest
 from eunoe.models.providers import Provider
+from eunoe.models.response_format import answer_schema, with_format
 from eunoe.models.settings import Settings, read_settings
 from eunoe.state.messages import ImagePart, Message, Part, ReasoningPart, TextPart, ToolCallPart
 
@@ -40,8 +41,10 @@ def build_body(request: ModelRequest, provider: Provider) -> dict[str, Any]:
     settings = read_settings(request.settings)
     thinking = _thinking(request, settings, provider)
     body: dict[str, Any] = {"model": request.model.name, "max_tokens": _max_tokens(request, settings, thinking)}
-    if request.system:
-        body["system"] = [{"type": "text", "text": request.system, "cache_control": _CACHE}]
+    output = _output_config(settings)
+    system = with_format(request.system, settings.response_format, by_schema="format" in output)
+    if system:
+        body["system"] = [{"type": "text", "text": system, "cache_control": _CACHE}]
     body["messages"] = _messages(request.messages, provider)
     if request.tools:
         body["tools"] = [
@@ -53,7 +56,6 @@ def build_body(request: ModelRequest, provider: Provider) -> dict[str, Any]:
         body["thinking"] = thinking
     elif settings.temperature is not None:
         body["temperature"] = settings.temperature  # with thinking the API takes no other than its own
-    output = _output_config(settings)
     if output:
         body["output_config"] = output
     body["stream"] = request.stream
@@ -91,8 +93,9 @@ def _output_config(settings: Settings) -> dict[str, Any]:
     if settings.effort is not None:
         output["effort"] = settings.effort
     shape = settings.response_format
-    if shape is not None and shape.type == "json_schema" and shape.json_schema is not None:
-        output["format"] = {"type": "json_schema", "schema": shape.json_schema.get("schema", shape.json_schema)}
+    schema = answer_schema(shape) if shape is not None else None
+    if schema is not None:
+        output["format"] = {"type": "json_schema", "schema": schema}
     return output
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from eunoe.models.catalogue import facts_for
 from eunoe.models.protocol import ModelRequest, ToolChoice
 from eunoe.models.providers import Provider
+from eunoe.models.response_format import chat_format, with_format
 from eunoe.models.schemas import strict_schema
 from eunoe.models.settings import Settings, read_settings
 from eunoe.state.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCallPart
@@ -24,7 +25,7 @@ def build_body(request: ModelRequest, provider: Provider) -> dict[str, Any]:
     """
     settings = read_settings(request.settings)
     facts = facts_for(request.model.name)
-    body: dict[str, Any] = {"model": request.model.name, "messages": _messages(request, provider)}
+    body: dict[str, Any] = {"model": request.model.name, "messages": _messages(request, provider, settings)}
     if request.tools:
         strict = bool(settings.strict) and provider.strict_schemas
         body["tools"] = [_tool(tool, strict=strict) for tool in request.tools]
@@ -51,18 +52,18 @@ def _sampling(settings: Settings, provider: Provider, *, fixed_temperature: bool
         body["reasoning_effort"] = settings.reasoning_effort
     if settings.verbosity is not None:
         body["verbosity"] = settings.verbosity
-    if settings.response_format is not None and settings.response_format.type != "text":
-        shape: dict[str, Any] = {"type": settings.response_format.type}
-        if settings.response_format.json_schema is not None:
-            shape["json_schema"] = settings.response_format.json_schema
+    shape = chat_format(settings.response_format, provider)
+    if shape is not None:
         body["response_format"] = shape
     return body
 
 
-def _messages(request: ModelRequest, provider: Provider) -> list[dict[str, Any]]:
+def _messages(request: ModelRequest, provider: Provider, settings: Settings) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
-    if request.system:
-        messages.append({"role": provider.system_role, "content": request.system})
+    shape = chat_format(settings.response_format, provider) or {}
+    system = with_format(request.system, settings.response_format, by_schema="json_schema" in shape)
+    if system:
+        messages.append({"role": provider.system_role, "content": system})
     turn_from = max((i for i, message in enumerate(request.messages) if message.role in ("user", "summary")), default=0)
     for index, message in enumerate(request.messages):
         in_turn = index >= turn_from

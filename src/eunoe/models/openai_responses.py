@@ -9,6 +9,7 @@ from eunoe.models.catalogue import facts_for
 from eunoe.models.openai_chat import image_address, is_own
 from eunoe.models.protocol import ModelRequest, ToolChoice
 from eunoe.models.providers import Provider
+from eunoe.models.response_format import named_schema, with_format
 from eunoe.models.schemas import strict_schema
 from eunoe.models.settings import Settings, read_settings
 from eunoe.state.messages import ImagePart, Message, ReasoningPart, TextPart, ToolCallPart
@@ -25,8 +26,10 @@ def build_body(request: ModelRequest, provider: Provider) -> dict[str, Any]:
     settings = read_settings(request.settings)
     facts = facts_for(request.model.name)
     body: dict[str, Any] = {"model": request.model.name}
-    if request.system:
-        body["instructions"] = request.system
+    shape = settings.response_format
+    system = with_format(request.system, shape, by_schema=shape is not None and shape.type == "json_schema")
+    if system:
+        body["instructions"] = system
     body["input"] = [item for message in request.messages for item in _items(message, provider)]
     if request.tools:
         strict = bool(settings.strict) and provider.strict_schemas
@@ -57,7 +60,7 @@ def _text_options(settings: Settings) -> dict[str, Any]:
     if shape is not None and shape.type == "json_object":
         options["format"] = {"type": "json_object"}
     elif shape is not None and shape.type == "json_schema":
-        options["format"] = {"type": "json_schema", **(shape.json_schema or {})}
+        options["format"] = {"type": "json_schema", **named_schema(shape)}
     if settings.verbosity is not None:
         options["verbosity"] = settings.verbosity
     return options

@@ -57,6 +57,10 @@ class Provider(Struct, frozen=True, kw_only=True):
     """It understands ``parallel_tool_calls``."""
     strict_schemas: bool = False
     """It understands ``strict`` in function definitions."""
+    json_objects: bool = True
+    """It can be held to answer with some JSON object."""
+    json_schemas: bool = True
+    """It can be held to a JSON Schema in its answer."""
     replay_reasoning: bool = False
     """It wants the reasoning text of the current turn back with the tool calls that followed from it."""
 
@@ -90,6 +94,10 @@ def _own_server(name: str, *bases: str, listing: Listing = "openai", provider_ty
     return _Template(provider=provider, bases=bases)
 
 
+def _without_json_objects(template: _Template) -> _Template:
+    return structs.replace(template, provider=structs.replace(template.provider, json_objects=False))
+
+
 _OPENAI: Final = Provider(
     name="openai",
     provider_type="openai",
@@ -119,17 +127,20 @@ _TEMPLATES: Final = (
             base_url_env="ANTHROPIC_BASE_URL",
             listing="anthropic",
             list_complete=False,
+            json_objects=False,
         ),
         key="ANTHROPIC_API_KEY",
         bases=("ANTHROPIC_BASE_URL",),
     ),
     _own_server("ollama", "OLLAMA_BASE_URL", listing="ollama"),
-    _own_server("lmstudio", "LMSTUDIO_BASE_URL", listing="lmstudio", provider_type="lmstudio_openai"),
+    _without_json_objects(
+        _own_server("lmstudio", "LMSTUDIO_BASE_URL", listing="lmstudio", provider_type="lmstudio_openai")
+    ),
     _own_server("vllm", "VLLM_BASE_URL", "VLLM_API_BASE"),
     _own_server("llamacpp", "LLAMACPP_BASE_URL", listing="llamacpp"),
     _keyed(structs.replace(_hosted("openrouter", "https://openrouter.ai/api/v1"), list_complete=False)),
     _keyed(_hosted("groq", "https://api.groq.com/openai/v1")),
-    _keyed(structs.replace(_hosted("deepseek", "https://api.deepseek.com"), replay_reasoning=True)),
+    _keyed(structs.replace(_hosted("deepseek", "https://api.deepseek.com"), replay_reasoning=True, json_schemas=False)),
     _keyed(_hosted("together", "https://api.together.xyz/v1")),
     _keyed(structs.replace(_hosted("mistral", "https://api.mistral.ai/v1"), include_usage=False)),
     _keyed(_hosted("xai", "https://api.x.ai/v1")),

@@ -55,6 +55,12 @@ def read_settings(settings: dict[str, Any]) -> Settings:
     Raises ``InvalidInput`` when a field has a value that it cannot have.
     """
     try:
-        return convert(settings, Settings)
+        read = convert(settings, Settings)
     except ValidationError as error:
         raise InvalidInput(f"The model settings are not valid: {error}", field="model_settings") from error
+    shape = read.response_format
+    if shape is not None and shape.type == "json_schema" and not shape.json_schema:
+        raise InvalidInput(
+            "A response_format of type json_schema needs the schema: give it as json_schema.", field="response_format"
+        )
+    return read

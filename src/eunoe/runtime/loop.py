@@ -20,6 +20,7 @@ from eunoe.models.protocol import (
     ReasoningPiece,
     TextPiece,
 )
+from eunoe.runtime.answer_shape import answer_fault, ask_again, describe_fault
 from eunoe.runtime.approvals import settled_results
 from eunoe.runtime.calls import Judged, history, judge_calls, repetitions, uses_of
 from eunoe.runtime.checkpoint import (
@@ -190,9 +191,15 @@ def _message(turn: Turn, draft: Draft, parts: tuple[Part, ...], now: datetime) -
 
 
 async def accept_text(turn: Turn, draft: Draft, message: Message, finish_reason: FinishReason, ports: Ports) -> bool:
-    """End the turn with this answer, or tell the model which calls are still missing; say whether it is over."""
+    """End the turn with this answer, or tell the model what is still missing or wrong; say whether it is over."""
     names = [tool.name for tool in offered_tools(turn)]
     outcome = after_text(turn.state.agent.tool_rules, names, history(turn.messages), finish_reason)
+    fault = answer_fault(draft.request, message.text) if outcome == "end_turn" else None
+    if fault and (turn.repaired or turn.steps >= turn.request.max_steps):
+        await finish(turn, draft, message, End(reason="invalid_llm_response", error=describe_fault(fault)), ports)
+        return True
+    if fault:
+        outcome, turn.repaired = ask_again(fault), True
     if not isinstance(outcome, Nudge):
         await finish(turn, draft, message, End(reason=outcome), ports)
         return True

@@ -64,7 +64,8 @@ class Turn(Struct, kw_only=True):
     stored return yet; ``shown`` is text of an answer that was told as message ``shown_as`` and is not stored yet. A
     turn that goes on from an approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are
     the messages that came with the reply: they are stored, and the returns are put before them. ``skills`` are listed
-    after the compiled prompt; ``branch_tip`` is the newest commit of the request's ``memory_branch``.
+    after the compiled prompt; ``branch_tip`` is the newest commit of the request's ``memory_branch``. ``repaired`` says
+    that the model was told once that its answer does not have the form that was asked for.
     """
 
     request: TurnRequest
@@ -84,6 +85,7 @@ class Turn(Struct, kw_only=True):
     following: tuple[Message, ...] = ()
     shown: list[str] = []
     overflows: int = 0
+    repaired: bool = False
     shown_as: str = ""
     skills: tuple[Skill, ...] = ()
     branch_tip: str | None = None
