@@ -18,7 +18,8 @@
     │   ├── StoreLocked         another process holds the file too long
     │   ├── StoreFull           the disk is full
     │   └── StoreUnwritable     the path cannot be opened or written
-    └── ModelError              a model endpoint failed; ``kind`` says how       (401, 402, 429, 502 to 504)
+    ├── ModelError              a model endpoint failed; ``kind`` says how       (401, 402, 429, 502 to 504)
+    └── McpError                an MCP server failed; ``kind`` says how          (400, 408, 502)
 
 The edge (``server``, ``cli``) maps these to HTTP statuses and exit codes; nothing else does.
 """
@@ -228,3 +229,23 @@ class ModelError(EunoeError):
         self.status: Final = status
         self.retry_after: Final = retry_after
         self.started: Final = started
+
+
+McpErrorKind = Literal["forbidden", "unreachable", "refused", "timeout", "ended", "invalid_response"]
+
+
+class McpError(EunoeError):
+    """An MCP server failed, or may not be asked.
+
+    ``kind`` says how: ``forbidden`` (this Eunoe may not call the address or start the program), ``unreachable``,
+    ``refused`` (it answered with an error of HTTP, whose status is ``status``, or of the protocol), ``timeout``,
+    ``ended`` (the connection ended before the answer) and ``invalid_response``.
+    """
+
+    code = "MCP_ERROR"
+
+    def __init__(self, kind: McpErrorKind, message: str, *, server: str, status: int | None = None) -> None:
+        super().__init__(message, kind=kind, server=server, status=status)
+        self.kind: Final = kind
+        self.server: Final = server
+        self.status: Final = status

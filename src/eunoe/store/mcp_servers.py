@@ -11,6 +11,7 @@ from eunoe.store import tools
 from eunoe.store.cipher import Cipher
 from eunoe.store.database import Transaction
 from eunoe.store.rows import Shape
+from eunoe.store.tools import ToolQuery
 
 _SERVERS: Final = Shape(McpServer, "mcp_servers", fixed=("kind", "created_at"))
 _LINKS: Final = Shape(McpTool, "mcp_tools")
@@ -80,7 +81,9 @@ def links(tx: Transaction, server_id: str) -> list[McpTool]:
 def tools_of(tx: Transaction, server_id: str) -> list[Tool]:
     """Return the tools of a server by their names there. Raises ``NotFound``."""
     get(tx, server_id)
-    return [tools.get(tx, item.tool_id) for item in links(tx, server_id)]
+    ids = [item.tool_id for item in links(tx, server_id)]
+    found = {tool.id: tool for tool in tools.page(tx, ToolQuery(tool_ids=tuple(ids), limit=None))} if ids else {}
+    return [found[tool_id] for tool_id in ids]
 
 
 def agents_with(tx: Transaction, tool_id: str) -> list[str]:

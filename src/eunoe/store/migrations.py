@@ -11,7 +11,16 @@ from typing import Final, Literal
 
 from eunoe.state.errors import StoreTooNew
 
-NAMES: Final = ("0001_tables", "0002_search", "0003_loop", "0004_memory_files", "0005_reflections", "0006_lean_turns")
+NAMES: Final = (
+    "0001_tables",
+    "0002_search",
+    "0003_loop",
+    "0004_memory_files",
+    "0005_reflections",
+    "0006_lean_turns",
+    "0007_mcp",
+    "0008_mirrors",
+)
 """Every migration, in order."""
 
 LEDGER: Final = "CREATE TABLE IF NOT EXISTS migrations (name TEXT PRIMARY KEY, applied_at BIGINT NOT NULL)"
