@@ -17,13 +17,13 @@ CIPHER = Cipher(b"k" * 32)
 
 
 def a_server(name: str = "weather", **fields: Any) -> McpServer:
-    given: dict[str, Any] = {"id": new_id("mcp_server"), "created_at": NOW, "updated_at": NOW, "url": "http://a/mcp"}
-    return McpServer(name=name, kind="streamable_http", **(given | fields))
+    given: dict[str, Any] = {"id": new_id("mcp_server"), "created_at": NOW, "updated_at": NOW, "kind": "sse"}
+    return McpServer(name=name, **(given | fields))
 
 
 def test_a_server_is_stored_changed_and_deleted(store: Store) -> None:
     one = a_server(args=("-v",), header_names=("X-Key",), problems=(McpProblem(tool="t", reasons=("no name",)),))
-    two = a_server("news", created_at=LATER, kind="stdio", command="run", url=None)
+    two = a_server("news", created_at=LATER, kind="stdio", command="run")
     for server in (two, one):
         store.write(mcp_servers.insert, server, McpSecrets(), CIPHER)
     assert store.read(mcp_servers.everyone) == [one, two]
