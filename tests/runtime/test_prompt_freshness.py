@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from chat_endpoint import ChatEndpoint
+from chat_endpoint import MODEL, ChatEndpoint
 from runtime_rig import INSERT, open_home, rows
 
 from eunoe.embedded import Agent, Home
@@ -227,6 +227,39 @@ async def test_C01_a_new_system_text_is_sent_and_listed(agent: Agent, endpoint: 
     await agent.ask("Hi again.")
     sent = [body["messages"][0]["content"].splitlines()[0] for body in endpoint.requests()]
     assert sent == ["You are system A."] * 3 + ["You are system B."]
+
+
+FILED: Final = "You work on files."
+AS_FILES: Final = "\n\nReminder: <projection> contains the local path of the memory file projection.\n\n<self>\n"
+AS_BLOCKS: Final = "\n\n<memory_blocks>\nThe following memory blocks are currently engaged in your core memory unit:\n"
+
+
+async def test_C03_memory_that_becomes_files_and_blocks_again_is_what_the_next_request_says(
+    home: Home, endpoint: ChatEndpoint
+) -> None:
+    """As programs toggle it: first the instructions of the mode in the system text, then the tag, or both at once."""
+    agent = await home.create_agent(
+        model=MODEL, system="You are Ada.", memory={"human": "Likes maps.", "persona": "I."}
+    )
+    await agent.ask("Blocks.")
+    await agent.update(system=f"You are Ada.\n\n{FILED}")
+    await agent.update(tags=("git-memory-enabled",))
+    filed = await agent.prompt()
+    await agent.ask("Files.")
+    await agent.update(system="You are Ada.", tags=())
+    assert (await agent.prompt()).startswith(f"You are Ada.{AS_BLOCKS}")
+    await agent.ask("Blocks.")
+    before, during, after = (body["messages"][0]["content"] for body in endpoint.requests())
+    assert before.startswith(f"You are Ada.{AS_BLOCKS}")
+    assert during.startswith(f"You are Ada.\n\n{FILED}{AS_FILES}")
+    assert during == filed
+    assert [("<memory_blocks>" in text, "<projection>" in text) for text in (before, during, after)] == [
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
+    assert after == before
+    assert all("Likes maps." in text for text in (before, during, after))
 
 
 async def test_C05_a_shared_block_edited_through_one_agent_is_read_through_the_other(home: Home) -> None:

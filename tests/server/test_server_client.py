@@ -326,6 +326,28 @@ def test_C01_a_changed_system_text_is_what_the_oldest_message_shows(client: Lett
     assert "You are B." in client.agents.recompile(agent.id, dry_run=True)
 
 
+def test_C03_a_system_text_without_a_place_for_memory_shows_the_mode_that_memory_is_in(client: Letta):
+    agent = new_agent(client, system="You are Ada.")
+    say(client, agent.id, "SAY:ok")
+    client.agents.update(agent.id, system="You are Ada.\nYou work on files.", tags=["git-memory-enabled"])
+    shown = _oldest(client, agent.id)
+    assert shown.startswith("You are Ada.\nYou work on files.\n\nReminder: <projection>")
+    assert "$MEMORY_DIR/system/human.md" in shown
+    assert "<memory_blocks>" not in shown
+    say(client, agent.id, "SAY:ok")
+    assert json.loads(client.agents.recompile(agent.id, dry_run=True)) == shown
+    client.agents.update(agent.id, system="You are Ada.", tags=[])
+    shown = _oldest(client, agent.id)
+    assert shown.startswith("You are Ada.\n\n<memory_blocks>\n")
+    assert "<projection>" not in shown
+
+
+def _oldest(client: Letta, agent_id: str) -> str:
+    message: Any = client.agents.messages.list(agent_id, order="asc", limit=1).items[0]
+    assert message.message_type == "system_message"
+    return message.content
+
+
 def test_C05_an_edit_of_a_shared_block_is_seen_by_the_other_agent_at_once(client: Letta):
     first, second = new_agent(client), new_agent(client, memory_blocks=[])
     human = client.agents.blocks.retrieve("human", agent_id=first.id)
