@@ -4,7 +4,7 @@ pygit2 comes with the extra ``git`` and takes a tenth of a second and more to im
 shall not pay. Handles are not thread-safe: each thread opens its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -123,6 +123,18 @@ def _target(handle: "pygit2.Repository", name: str) -> str | None:
         return str(handle.lookup_reference(name).target)
     except KeyError:
         return None
+
+
+def references(handle: "pygit2.Repository", wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Return the ids of what the references with a wanted name name; a tag with a message is an object of its own."""
+    found: dict[str, str] = {}
+    for name in handle.references:
+        if wanted(name):
+            try:
+                found[name] = str(handle.lookup_reference(name).resolve().target)
+            except KeyError:
+                continue  # deleted meanwhile, or it names nothing
+    return found
 
 
 def find_commit(handle: "pygit2.Repository", commit: str) -> "pygit2.Commit | None":

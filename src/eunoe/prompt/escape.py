@@ -24,6 +24,7 @@ SECTION_NAMES: Final = frozenset(
         "memory",
         "memory_blocks",
         "memory_metadata",
+        "memory_mirror",
         "memory_update",
         "metadata",
         "projection",

@@ -316,6 +316,11 @@ def is_behind(homes: MemoryHomes, recorded: MemoryHead | None) -> bool:
     return main != recorded.revision and (recorded.unread is None or recorded.unread.revision != main)
 
 
+def lags(repository: MemoryRepository, recorded: str) -> bool:
+    """Say whether rows, main and working tree are at different commits."""
+    return not recorded == repository.head() == followed_commit(repository)
+
+
 def require_files(head: MemoryHead | None, agent_id: str) -> MemoryHead:
     """Return the head of an agent whose memory is files. Raises ``Conflict`` for another."""
     if head is None:

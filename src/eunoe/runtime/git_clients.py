@@ -5,8 +5,7 @@ from datetime import datetime
 import anyio.to_thread
 
 from eunoe.memory.repository import MemoryRepository
-from eunoe.memory.working_tree import followed_commit
-from eunoe.runtime.following import follow
+from eunoe.runtime.following import follow, lags
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.state.errors import NotFound
@@ -22,7 +21,7 @@ async def repository_for_clients(runtime: Runtime, agent_id: str) -> MemoryRepos
     """
     head = await runtime.db.read(lambda tx: _head(tx, agent_id))
     repository = runtime.homes.repository(agent_id)
-    if await anyio.to_thread.run_sync(_lags, repository, head.revision):
+    if await anyio.to_thread.run_sync(lags, repository, head.revision):
         await _follow(runtime.homes, runtime, agent_id)
     return repository
 
@@ -38,11 +37,6 @@ async def take_push(runtime: Runtime, agent_id: str) -> None:
 async def _follow(homes: MemoryHomes, runtime: Runtime, agent_id: str) -> None:
     now: datetime = utc_now()
     await runtime.db.write(lambda tx: follow(tx, homes, agent_id, now))
-
-
-def _lags(repository: MemoryRepository, recorded: str) -> bool:
-    """Say whether rows, main and working tree are at different commits."""
-    return not recorded == repository.head() == followed_commit(repository)
 
 
 def _head(tx: Transaction, agent_id: str) -> MemoryHead:

@@ -11,6 +11,7 @@ from eunoe.runtime.approvals import WENT_ON, check_same_answer, denials, is_abou
 from eunoe.runtime.context_anchor import last_context_tokens
 from eunoe.runtime.following import follow
 from eunoe.runtime.homes import MemoryHomes
+from eunoe.runtime.mirror_notice import mirror_notice
 from eunoe.runtime.prompts import conversation_model, memory_update, refresh_prompt
 from eunoe.runtime.recovery import close_approval, healed_window, settle_lease
 from eunoe.runtime.skill_places import OutsideSkills, turn_skills
@@ -207,6 +208,9 @@ def open_turn(
     if policy == "append" and not answers:
         update = memory_update(tx, state, conversation, model, prompt, run_id=run_id, now=now)
         given = [update, *given] if update else given
+    if not answers:
+        notice = mirror_notice(tx, state, conversation.id, run_id=run_id, now=now)
+        given = [notice, *given] if notice else given
     if answers:
         window = conversations.window(tx, conversation)  # with the record of the answer
     stored = messages.append(tx, conversation.id, given, now) if given else ()

@@ -21,6 +21,7 @@ from eunoe.runtime.file_reading import FileReader
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.loop import Ports, ended_event, finish_broken, run_turn
+from eunoe.runtime.mirroring import Mirroring
 from eunoe.runtime.opening import open_turn
 from eunoe.runtime.recording import recording
 from eunoe.runtime.recovery import close_expired, sweep
@@ -66,6 +67,7 @@ class Runtime:
         self.models: Final = models
         self.homes: Final = MemoryHomes(settings.memory_folder)
         self.files: Final = FileReader(self.db, self.homes, settings.skills_folder)
+        self.mirroring: Final = Mirroring(self.db, self.homes, self.spawn, utc_now)
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
         self._lines: Final[WeakValueDictionary[tuple[str, str | None], anyio.Lock]] = WeakValueDictionary()
@@ -318,6 +320,7 @@ async def open_runtime(settings: Settings, *, models: Models | None = None) -> A
             if ended:
                 _log.info("ended %d runs that an earlier process left behind", ended)
             tasks.start_soon(runtime.watch_over)
+            tasks.start_soon(runtime.mirroring.watch)
             try:
                 yield runtime
             except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
@@ -325,6 +328,7 @@ async def open_runtime(settings: Settings, *, models: Models | None = None) -> A
             finally:
                 with anyio.CancelScope(shield=True):
                     await runtime.aclose()
+                    await runtime.mirroring.close()
                 tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await asked.aclose()
