@@ -162,7 +162,7 @@ def test_lock_left_in_the_middle_of_a_move_is_removed_by_the_next_move(tmp_path:
     new = write(repository, {PERSONA: b"2"})
     lock = repository.git_folder / "refs/heads/main.lock"
     # What a kill in the middle leaves: the note where it was going, and the lock file, which grows old.
-    (repository.git_folder / "eunoe-advance").write_text(new)
+    (repository.git_folder / "eunoe-advance-main").write_text(new)
     lock.write_text(f"{new}\n" if written else "")
     os.utime(lock, (0, 0))
     repository.move_head(head, new, seconds=1)

@@ -1,13 +1,14 @@
 """Packing keeps everything, also what no reference names yet, and open repositories go on."""
 
+import os
 from pathlib import Path
 
 import pytest
 from repository_rig import PERSONA, contents, git, make, write
 
-from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.repository import RECORDED, MemoryRepository
 from eunoe.memory.upkeep import pack_if_needed
-from eunoe.state.errors import StoreError
+from eunoe.state.errors import StoreError, StoreLocked
 
 
 def loose_objects(repository: MemoryRepository) -> int:
@@ -43,3 +44,34 @@ def test_packing_that_fails_says_why(tmp_path: Path):
         pack_if_needed(repository)
     with pytest.raises(StoreError, match="longer than 0 seconds"):
         pack_if_needed(repository, 0)
+
+
+def test_commit_that_is_being_recorded_is_kept_until_main_has_it(tmp_path: Path):
+    repository = make(tmp_path)
+    head = repository.head()
+    given_up, new = write(repository, {PERSONA: b"given up"}), write(repository, {PERSONA: b"2"})
+    repository.keep_recorded(given_up)
+    repository.keep_recorded(new)
+    repository.release_recorded()
+    git(repository.path, "gc", "-q", "--prune=now")  # packs the reference too
+    assert git(repository.path, "cat-file", "-t", new) == "commit\n"
+    assert "fatal: " in git(repository.path, "cat-file", "-t", given_up, check=False)
+    repository.move_head(head, new)
+    repository.release_recorded()
+    assert git(repository.path, "for-each-ref", "--format=%(refname)") == "refs/heads/main\n"
+
+
+def test_name_whose_setting_was_cut_off_does_not_stop_the_next(tmp_path: Path):
+    repository = make(tmp_path)
+    new = write(repository, {PERSONA: b"2"})
+    repository.keep_recorded(write(repository, {PERSONA: b"1"}))
+    lock = repository.git_folder / f"{RECORDED}.lock"
+    lock.write_text("")
+    (repository.git_folder / "eunoe-advance-recorded").write_text(new)
+    os.utime(lock, (0, 0))
+    repository.keep_recorded(new, seconds=1)
+    assert git(repository.path, "rev-parse", RECORDED).strip() == new
+    lock.write_text("")
+    with pytest.raises(StoreLocked, match="Another git process holds"):
+        repository.keep_recorded(write(repository, {PERSONA: b"3"}), seconds=0.05)
+    lock.unlink()

@@ -16,8 +16,12 @@ from eunoe.memory.locks import WAIT_SECONDS
 from eunoe.memory.repository import MemoryRepository
 from eunoe.runtime.memory_edits import write_files
 
-POINTS: Final = ("object written", "recorded", "index locked", "main moved", "first file", "second file")
-"""Where it can die: after git has the commit; after the store has it; before and after main is there; at the files."""
+POINTS: Final = ("object written", "named", "recorded", "index locked", "main moved", "first file", "second file")
+"""Where it can die: after git has the commit, and a name for it; after the store has it; before and after main is
+there; at the files."""
+
+NOT_YET: Final = ("object written", "named")
+"""The points before the store has the commit: what was cut off there is not done at all."""
 
 
 class DyingRepository(MemoryRepository):
@@ -25,7 +29,7 @@ class DyingRepository(MemoryRepository):
 
     def __init__(self, path: Path, point: str) -> None:
         self._point = point
-        self._written = False
+        self._named = False
         self._moved = False
         self._files = 0
         super().__init__(path)
@@ -39,11 +43,15 @@ class DyingRepository(MemoryRepository):
     ) -> str:
         written = super().write_commit(parent, changes, author=author, message=message, when=when)
         self._reached("object written")
-        self._written = True
         return written
 
+    def keep_recorded(self, commit: str, *, seconds: float = WAIT_SECONDS) -> None:
+        super().keep_recorded(commit, seconds=seconds)
+        self._reached("named")
+        self._named = True
+
     def head(self) -> str | None:
-        if self._written:
+        if self._named:
             self._reached("recorded")
         return super().head()
 

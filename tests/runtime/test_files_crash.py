@@ -9,7 +9,7 @@ from typing import Final
 
 import anyio.to_thread
 import pytest
-from files_dying import POINTS
+from files_dying import NOT_YET, POINTS
 from files_house import FilesHouse, git, path
 from runtime_rig import open_home
 
@@ -54,7 +54,7 @@ async def test_edit_that_is_cut_off_is_whole_or_not_at_all(tmp_path: Path, point
     async with open_home(folder) as home:
         house = await FilesHouse.build(home, tmp_path)
     assert await anyio.to_thread.run_sync(_die, folder, point, "Cut off.") == -signal.SIGKILL
-    done = point != "object written"
+    done = point not in NOT_YET
     async with open_home(folder) as home:
         house.home, house.agent = home, await home.agent(house.agent.id)
         values = {block.label: block.value for block in (await house.agent.state()).blocks}
@@ -70,6 +70,25 @@ async def test_edit_that_is_cut_off_is_whole_or_not_at_all(tmp_path: Path, point
         await house.check()
         assert git(house.tree, "rev-parse", "main").strip() == main
         assert ("Cut off." in (house.tree / path("tea")).read_text()) is done
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_git_that_throws_away_what_nothing_names_takes_no_edit_that_was_answered(tmp_path: Path, point: str):
+    folder = tmp_path / "home"
+    async with open_home(folder) as home:
+        house = await FilesHouse.build(home, tmp_path)
+    assert await anyio.to_thread.run_sync(_die, folder, point, "Cut off.") == -signal.SIGKILL
+    done = point not in NOT_YET
+    for words in (("reflog", "expire", "--expire=now", "--all"), ("gc", "-q", "--prune=now")):
+        git(house.tree, *words)
+    async with open_home(folder) as home:
+        house.home, house.agent = home, await home.agent(house.agent.id)
+        house.written += ["Cut off."] if done else []
+        await house.check()
+        assert (await house.agent.block("system/human")).value.startswith("Cut off." if done else "About human.")
+        await house.edit("plans")
+        await house.check()
+        assert git(house.tree, "for-each-ref", "refs/eunoe") == "", "a name outlived its purpose"
 
 
 async def test_commit_by_hand_before_the_store_knows_is_followed_after_a_crash(tmp_path: Path):

@@ -107,6 +107,8 @@ def served(serve_home: Callable[..., Any], tmp_path: Path) -> Iterator[Served]:
 
 def test_clone_has_the_newest_edit_and_a_push_is_memory_when_it_returns(served: Served):
     served.edit("system/human", "Likes globes.")
+    served.git.run("-C", str(served.tree), "update-ref", "refs/eunoe/recorded", "main")  # as while an edit is recorded
+    assert "eunoe" not in served.git.run("ls-remote", served.git.remote)
     clone = served.git.clone()
     assert (clone / "system" / "human.md").read_text().endswith("Likes globes.")
     assert served.git.run("log", "--format=%s", at="clone").startswith("Change system/human")

@@ -1,4 +1,4 @@
-"""How main is moved: compared and set in one, waiting for other git processes, and without a lock left by a crash."""
+"""How a reference moves: compared and set in one, waiting for other git processes, leaving no lock after a crash."""
 
 import time
 from collections.abc import Sequence
@@ -16,22 +16,28 @@ _STALE_SECONDS: Final = 2.0
 
 
 def advance(
-    handle: "pygit2.Repository", git_folder: Path, expected: str | None, new: str, seconds: float = WAIT_SECONDS
+    handle: "pygit2.Repository",
+    git_folder: Path,
+    expected: str | None,
+    new: str,
+    seconds: float = WAIT_SECONDS,
+    *,
+    name: str = MAIN,
 ) -> bool:
-    """Set main to a commit if it is at ``expected``, and say whether it was.
+    """Set main, or another reference, to a commit if it is at ``expected``, and say whether it was.
 
     The library leaves ``main.lock`` behind when it is killed in the middle. So where it is going is noted first: who
     finds both the note and a lock file that fits it, under the flock that ends with its holder, removes the lock file.
     Raises ``StoreLocked`` when another git process holds the reference for so many seconds.
     """
-    lock_file = git_folder / f"{MAIN}.lock"
-    note = git_folder / "eunoe-advance"
+    lock_file = git_folder / f"{name}.lock"
+    note = git_folder / f"eunoe-advance-{name.rpartition('/')[2]}"
     with held(git_folder / "eunoe-advance.lock", seconds):
         earlier = (_text(note) or "").split()
 
         def attempt() -> bool:
             try:
-                return set_branch(handle, MAIN, expected, new, "eunoe: advance")
+                return set_branch(handle, name, expected, new, "eunoe: advance")
             except BlockingIOError:
                 if _left_behind(lock_file, earlier):
                     lock_file.unlink(missing_ok=True)

@@ -112,13 +112,14 @@ def set_branch(handle: "pygit2.Repository", name: str, expected: str | None, new
     except (library.GitError, OSError) as error:
         if (Path(handle.path) / f"{name}.lock").exists() or "failed to lock" in str(error):
             raise BlockingIOError(str(error)) from error
-        if _target(handle, name) == expected:
+        if reference_target(handle, name) == expected:
             raise StoreError(f"{name} in {handle.workdir} cannot be set: {error}") from error
         return False
     return True
 
 
-def _target(handle: "pygit2.Repository", name: str) -> str | None:
+def reference_target(handle: "pygit2.Repository", name: str) -> str | None:
+    """Return what a direct reference names, or ``None`` when there is none of that name."""
     try:
         return str(handle.lookup_reference(name).target)
     except KeyError:
@@ -135,6 +136,18 @@ def references(handle: "pygit2.Repository", wanted: Callable[[str], bool]) -> di
             except KeyError:
                 continue  # deleted meanwhile, or it names nothing
     return found
+
+
+def delete_reference(handle: "pygit2.Repository", name: str, expected: str) -> bool:
+    """Delete a reference if it is still at a commit, and say whether it was deleted; a lock of git's keeps it."""
+    try:
+        reference = handle.lookup_reference(name)
+        if str(reference.target) != expected:
+            return False
+        reference.delete()  # libgit2 compares again under its lock
+    except (KeyError, OSError, _library().GitError):
+        return False
+    return True
 
 
 def find_commit(handle: "pygit2.Repository", commit: str) -> "pygit2.Commit | None":

@@ -37,10 +37,9 @@ def install_hook(repository: MemoryRepository, python: Path | None = None) -> No
 
     A hook that is not ours is moved aside and run first. ``python`` is absolute, and by default the one that runs now.
     """
-    config = repository.handle().config
     named = str(python or Path(sys.executable))
-    if "eunoe.python" not in config or config["eunoe.python"] != named:
-        config["eunoe.python"] = named
+    if _named_python(repository) != named:
+        repository.handle().config["eunoe.python"] = named
     folder = repository.git_folder / "hooks"
     folder.mkdir(exist_ok=True)
     for name in HOOKS:
@@ -52,9 +51,15 @@ def renew_hook(repository: MemoryRepository) -> None:
 
     A clone that was put in the place of a lost repository has none.
     """
-    config = repository.handle().config
-    named = config["eunoe.python"] if "eunoe.python" in config else None
+    named = _named_python(repository)
     install_hook(repository, Path(named) if named and os.access(named, os.X_OK) else None)
+
+
+def _named_python(repository: MemoryRepository) -> str | None:
+    try:
+        return repository.handle().config["eunoe.python"]
+    except KeyError:
+        return None
 
 
 def _install(folder: Path, name: str) -> None:

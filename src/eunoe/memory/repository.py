@@ -1,9 +1,10 @@
 """The git repository of an agent's memory files: the commit that it is at, what that holds, and how it advances.
 
 The files are memory, and the block rows of the store are a view of them at the recorded head H. A memory edit first
-writes a commit object on H (``write_commit``), then the store records the new head in its own transaction, and only
-then does ``refs/heads/main`` move there (``move_head``). A crash in between leaves an object that nothing names, or a
-reference that is behind H and can be moved on. Commits from outside move the reference first, and the store follows.
+writes a commit object on H (``write_commit``) and names it (``keep_recorded``), then the store records the new head in
+its own transaction, and only then does ``refs/heads/main`` move there (``move_head``). A crash in between leaves an
+object that nobody asks for, or a reference that is behind H and can be moved on. Commits from outside move the
+reference first, and the store follows.
 History is never rewritten: no function moves main to anything but a descendant.
 """
 
@@ -19,14 +20,17 @@ from msgspec import structs
 from eunoe.memory.advance import advance
 from eunoe.memory.blob_cache import BlobCache
 from eunoe.memory.commits import Changes, rewrite_tree, tree_of, write_object
-from eunoe.memory.git_library import MAIN, Author, blob_type, open_handle
-from eunoe.memory.locks import WAIT_SECONDS
+from eunoe.memory.git_library import MAIN, Author, blob_type, delete_reference, open_handle, reference_target
+from eunoe.memory.locks import WAIT_SECONDS, locked_message, until_free
 from eunoe.memory.snapshot import Folder, Snapshot, read_folder
 from eunoe.memory.tree import SUBMODULE, TreeEntry
 from eunoe.state.errors import Conflict, InvalidInput, StaleRevision, StoreError
 
 if TYPE_CHECKING:
     import pygit2
+
+RECORDED: Final = "refs/eunoe/recorded"
+"""What names a commit from before the store records it until main has it. Clients over HTTP do not see it."""
 
 _BLOB_CACHE_BYTES: Final = 8 * 1024 * 1024
 _SNAPSHOTS: Final = 8
@@ -157,6 +161,28 @@ class MemoryRepository:
         moved = self.head() == new if expected == new else advance(handle, self.git_folder, expected, new, seconds)
         if not moved:
             raise StaleRevision("Memory", self.path.name, expected or "(none)", self.head() or "(none)")
+
+    def keep_recorded(self, commit: str, *, seconds: float = WAIT_SECONDS) -> None:
+        """Name a commit that the store is about to record, so that no ``git gc`` takes it before main is there.
+
+        To be called in the store's write transaction: one commit at a time is on its way. A commit that is not recorded
+        after all loses its name to the next. Raises ``StoreLocked`` as ``move_head`` does.
+        """
+        handle = self.handle()
+
+        def attempt() -> None:
+            now = reference_target(handle, RECORDED)
+            if now != commit and not advance(handle, self.git_folder, now, commit, seconds, name=RECORDED):
+                raise BlockingIOError(f"{RECORDED} was released meanwhile")
+
+        until_free(attempt, locked_message(self.git_folder / f"{RECORDED}.lock"), seconds)
+
+    def release_recorded(self) -> None:
+        """Take that name away, once main has the commit; does nothing while it has not."""
+        handle = self.handle()
+        kept, main = reference_target(handle, RECORDED), self.head()
+        if kept is not None and main is not None and self.is_ancestor(kept, main):
+            delete_reference(handle, RECORDED, kept)
 
     def _size(self, entry: TreeEntry) -> int:
         if entry.mode == SUBMODULE:

@@ -11,7 +11,7 @@ from eunoe.memory.repository_create import create_repository
 from eunoe.memory.trailers import commit_message
 from eunoe.runtime.blocks import IN_PROMPT, file_label
 from eunoe.runtime.file_edits import USER
-from eunoe.runtime.following import head_at, import_commit, problems_of, publish_after
+from eunoe.runtime.following import head_at, import_commit, keep_and_publish, problems_of
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.agents import Agent
 from eunoe.state.blocks import Block
@@ -100,7 +100,7 @@ def _take_up(tx: Transaction, homes: MemoryHomes, agent: Agent, rows: list[Block
     for problem in problems_of(repository, new, None):
         raise problem.as_error()
     head = import_commit(tx, repository, agent.id, None, new, actor="user", run_id=None, now=now)
-    publish_after(tx, repository, new)
+    keep_and_publish(tx, repository, new)
     return head
 
 

@@ -14,7 +14,7 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import agent_author
 from eunoe.memory.snapshot import changed_paths
 from eunoe.memory.trailers import commit_message
-from eunoe.runtime.following import follow, import_commit, problems_of, publish_after, read_file, require_files
+from eunoe.runtime.following import follow, import_commit, keep_and_publish, problems_of, read_file, require_files
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block, BlockSpec
 from eunoe.state.errors import NotFound, StaleRevision
@@ -93,7 +93,7 @@ class FileStore:
             run_id=commit.run_id,
             now=self._now,
         )
-        publish_after(self._tx, self.repository, new)
+        keep_and_publish(self._tx, self.repository, new)
         return self.head
 
     def judge(self, before: str, after: str, actor: Actor) -> None:

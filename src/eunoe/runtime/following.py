@@ -84,6 +84,13 @@ def publish(repository: MemoryRepository, recorded: str) -> None:
                 _log.warning("uncommitted edits stay in the memory of %s: %s", repository.path.name, report.kept)
         elif how == "same":
             heal_working_tree(repository, seconds=INDEX_WAIT)
+        repository.release_recorded()
+
+
+def keep_and_publish(tx: Transaction, repository: MemoryRepository, recorded: str) -> None:
+    """Name a commit that this transaction records, so that nobody's ``git gc`` takes it, and publish it afterwards."""
+    repository.keep_recorded(recorded)
+    publish_after(tx, repository, recorded)
 
 
 def publish_after(tx: Transaction, repository: MemoryRepository, recorded: str) -> None:
@@ -290,7 +297,7 @@ def follow(tx: Transaction, homes: MemoryHomes, agent_id: str, now: datetime) ->
     if problems:
         return _unreadable(tx, head, main, f"merged with {head.revision[:10]}, {_reason(problems)}")
     head = import_commit(tx, repository, agent_id, head, merged, actor="files", run_id=None, now=now)
-    publish_after(tx, repository, merged)
+    keep_and_publish(tx, repository, merged)
     return head
 
 
