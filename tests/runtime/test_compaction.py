@@ -26,6 +26,7 @@ from eunoe.runtime.approvals import Reply
 from eunoe.runtime.compact import choose_cut, compact, is_due, summary_job
 from eunoe.runtime.compaction_call import CompactionOutcome, compact_conversation
 from eunoe.runtime.compaction_settings import DEFAULT_PROMPTS
+from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.runtime import utc_now
 from eunoe.runtime.summaries import MOST_CALLS, summarise
 from eunoe.runtime.turn import TurnRequest
@@ -184,13 +185,13 @@ async def test_k04_the_providers_count_makes_compaction_due_at_once(openai_serve
         agent = await home.agent(agent.id)
         occasion = await occasion_of(home, agent)
         assert occasion.context_tokens == 61_010
-        assert is_due(occasion.request, occasion.context_tokens)
-        assert not is_due(occasion.request, None)
+        assert is_due(fitted(occasion.request), occasion.context_tokens)
+        assert not is_due(fitted(occasion.request), None)
         outcome = await compact_conversation(home.runtime, agent.id, settings_override=ALL)
         assert outcome.stats.context_tokens_before == 61_010
         after = await occasion_of(home, agent)
         assert after.context_tokens is None
-        assert not is_due(after.request, after.context_tokens)
+        assert not is_due(fitted(after.request), after.context_tokens)
 
 
 async def test_k07_an_approval_that_waits_survives_and_its_answer_is_accepted(home: Home) -> None:

@@ -87,9 +87,8 @@ class _Moved(Exception):
 
 
 def is_due(request: ModelRequest, context_tokens: int | None) -> bool:
-    """Say whether the window should be compacted before this request is sent; see ``estimate_request``."""
-    shown = fitted(request)
-    return due(estimate_request(shown, context_tokens), request.model.context_window, reserve_for(request))
+    """Say whether the window should be compacted before this fitted request is sent; see ``estimate_request``."""
+    return due(estimate_request(request, context_tokens), request.model.context_window, reserve_for(request))
 
 
 async def compact(

@@ -36,9 +36,8 @@ from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import EMPTY_RESPONSE, MOST_REPETITIONS, REPEATED, describe_barred, describe_model_error
 from eunoe.runtime.making_room import make_room, make_room_after
 from eunoe.runtime.overflow import fixed_overflow
-from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.ports import Ports
-from eunoe.runtime.requests import RecordedRequest, current_offer, offered_tools, record_request
+from eunoe.runtime.requests import RecordedRequest, current_offer, record_request
 from eunoe.runtime.rules import Nudge, after_calls, after_text, needs_approval
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import CANCELLED, unique_call_ids
@@ -98,9 +97,8 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
             return
 
 
-def begin_step(turn: Turn, asked: ModelRequest, ports: Ports) -> Draft:
-    """Fit the next request to the model's window and build its payload, and the step that records it."""
-    request = fitted(asked)
+def begin_step(turn: Turn, request: ModelRequest, ports: Ports) -> Draft:
+    """Build the payload of the next request, which is fitted to the model's window, and the step that records it."""
     payload = ports.models.payload(request)
     record = record_request(turn, request, payload)
     step = Step(
@@ -158,7 +156,7 @@ def show(turn: Turn, draft: Draft, event: ModelEvent, ports: Ports) -> None:
 
 def waits(turn: Turn, tool_name: str) -> bool:
     """Say whether a call of this tool will wait for a person or the client."""
-    names = [tool.name for tool in offered_tools(turn)]
+    names = [tool.name for tool in turn.offered]
     client = {tool.name for tool in turn.request.client_tools}
     return needs_approval(turn.state.agent.tool_rules, names, client, tool_name)
 
@@ -192,7 +190,7 @@ def _message(turn: Turn, draft: Draft, parts: tuple[Part, ...], now: datetime) -
 
 async def accept_text(turn: Turn, draft: Draft, message: Message, finish_reason: FinishReason, ports: Ports) -> bool:
     """End the turn with this answer, or tell the model what is still missing or wrong; say whether it is over."""
-    names = [tool.name for tool in offered_tools(turn)]
+    names = [tool.name for tool in turn.offered]
     outcome = after_text(turn.state.agent.tool_rules, names, history(turn.messages), finish_reason)
     fault = answer_fault(draft.request, message.text) if outcome == "end_turn" else None
     if fault and (turn.repaired or turn.steps >= turn.request.max_steps):
@@ -236,7 +234,7 @@ def judge(turn: Turn, message: Message) -> Judged:
     """Judge the calls of an answer by the agent's rules and what was called before."""
     before = [one for one in turn.messages if one.id != message.id]
     client = {tool.name for tool in turn.request.client_tools}
-    return judge_calls(message, turn.state.agent.tool_rules, offered_tools(turn), client, history(before))
+    return judge_calls(message, turn.state.agent.tool_rules, turn.offered, client, history(before))
 
 
 async def carry_out(turn: Turn, draft: Draft, message: Message, ports: Ports) -> bool:
@@ -283,7 +281,7 @@ async def run_calls(turn: Turn, step: Step, asked: Message, settled: dict[str, T
     results = {**settled, **await ports.act(turn, asked, settled)}
     reason = after_calls(
         turn.state.agent.tool_rules,
-        [tool.name for tool in offered_tools(turn)],
+        [tool.name for tool in turn.offered],
         uses_of(asked, results),
         history(turn.messages),
         steps_done=turn.steps,

@@ -6,6 +6,7 @@ from eunoe.models.protocol import ModelRequest
 from eunoe.prompt.skills import with_skills
 from eunoe.runtime.compact import Occasion, Trigger, compact, is_due
 from eunoe.runtime.compaction_settings import read_compaction_settings
+from eunoe.runtime.payload_view import fitted
 from eunoe.runtime.ports import Ports
 from eunoe.runtime.requests import turn_request
 from eunoe.runtime.turn import Turn
@@ -17,10 +18,13 @@ MOST_RETRIES: Final = 3
 
 
 async def make_room(turn: Turn, ports: Ports) -> ModelRequest:
-    """Return the next request, after compacting the window if it would leave too little of that for an answer."""
-    request = turn_request(turn)
+    """Return the next request as the model is shown it, see ``fitted``.
+
+    The window is compacted first if it would leave too little of that for an answer.
+    """
+    request = fitted(turn_request(turn))
     if is_due(request, turn.context_tokens) and await _compact(turn, "post_step_context_check", ports):
-        return turn_request(turn)
+        return fitted(turn_request(turn))
     return request
 
 

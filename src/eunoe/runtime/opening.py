@@ -14,6 +14,7 @@ from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.mirror_notice import mirror_notice
 from eunoe.runtime.prompts import conversation_model, memory_update, refresh_prompt
 from eunoe.runtime.recovery import close_approval, healed_window, settle_lease
+from eunoe.runtime.requests import offered_tools
 from eunoe.runtime.skill_places import OutsideSkills, turn_skills
 from eunoe.runtime.turn import MOST_STEPS, AlreadyStarted, Turn, TurnRequest
 from eunoe.state.agents import AgentState
@@ -231,5 +232,6 @@ def open_turn(
         answers=answers,
         following=stored if answers else (),
         skills=skills,
+        offered=offered_tools(state.tools, request.client_tools),
         context_tokens=last_context_tokens(tx, window),
     )

@@ -9,7 +9,6 @@ from eunoe.prompt.compile import Section, compile_prompt
 from eunoe.prompt.tokens import estimate_tokens
 from eunoe.runtime.checkpoint import End
 from eunoe.runtime.prompts import prompt_inputs
-from eunoe.runtime.requests import offered_tools
 from eunoe.runtime.turn import Turn
 from eunoe.state.conversations import PromptFacts
 from eunoe.state.runs import RunError
@@ -19,7 +18,7 @@ _REASON: Final = "context_window_overflow_in_system_prompt"
 
 def tools_section(turn: Turn) -> Section:
     """Return the account of the tool definitions."""
-    text = msgspec.json.encode(offered_tools(turn)).decode()
+    text = msgspec.json.encode(turn.offered).decode()
     return Section(name="tools", characters=len(text), tokens=estimate_tokens(text))
 
 

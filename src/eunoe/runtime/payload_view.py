@@ -48,9 +48,15 @@ def _shown(message: Message, return_limit: int, message_limit: int, *, readable:
     if not long:
         return message
     share = max(_FLOOR, message_limit // len(long))
-    limits = {"tool": min(share, return_limit)}
-    parts = tuple(_cut(part, message.id, limits.get(message.role, share), readable=readable) for part in message.parts)
+    limit = min(share, return_limit) if message.role == "tool" else share
+    if all(len(_text_of(part)) * _BYTES_PER_CHARACTER <= limit for part in long):
+        return message  # nearly always, and without encoding it
+    parts = tuple(_cut(part, message.id, limit, readable=readable) for part in message.parts)
     return message if parts == message.parts else structs.replace(message, parts=parts)
+
+
+def _text_of(part: TextPart | ToolReturnPart) -> str:
+    return part.text if isinstance(part, TextPart) else part.content
 
 
 def _cut(part: Part, message_id: str, limit: int, *, readable: bool) -> Part:
@@ -64,8 +70,6 @@ def _cut(part: Part, message_id: str, limit: int, *, readable: bool) -> Part:
 
 
 def _shortened(text: str, message_id: str, limit: int, *, readable: bool, call_id: str | None = None) -> str:
-    if len(text) * _BYTES_PER_CHARACTER <= limit:
-        return text  # nearly always, and without encoding it
     data = text.encode()
     if len(data) <= limit:
         return text

@@ -111,11 +111,14 @@ def ask_again(tx: Transaction, conversation: Conversation, window: Sequence[Mess
 def _close_in(
     tx: Transaction, conversation: Conversation, window: Sequence[Message], run_id: str | None, now: datetime
 ) -> int:
+    broken_off = unanswered(window)
+    if not broken_off:
+        return 0
     end = next((message.id for message in reversed(window) if message.role != "approval"), None)
     answered = {message.meta.get("approval_request_id") for message in window if message.role == "approval"}
     waiting = approvals.open_of(tx, conversation.id)
     closed = 0
-    for broken in unanswered(window):
+    for broken in broken_off:
         if waiting and waiting.message_id == broken.message.id:
             continue
         last = broken.after.id == end

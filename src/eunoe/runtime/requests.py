@@ -38,17 +38,17 @@ def schema_of(tool: Tool) -> ToolSchema:
     )
 
 
-def offered_tools(turn: Turn) -> tuple[ToolSchema, ...]:
-    """Return the tools that the model is offered: the agent's, then the client's, which win over the same name."""
-    client = {tool.name for tool in turn.request.client_tools}
-    own = tuple(schema_of(tool) for tool in turn.state.tools if tool.name not in client)
-    return own + turn.request.client_tools
+def offered_tools(tools: Sequence[Tool], client_tools: tuple[ToolSchema, ...]) -> tuple[ToolSchema, ...]:
+    """Return the tools that a model can be offered: the agent's, then the client's, which win over the same name."""
+    client = {tool.name for tool in client_tools}
+    return (*(schema_of(tool) for tool in tools if tool.name not in client), *client_tools)
 
 
 def current_offer(turn: Turn) -> Offer:
     """Return what the rules let the model call now."""
-    names = [tool.name for tool in offered_tools(turn)]
-    return offer(turn.state.agent.tool_rules, names, history(turn.messages))
+    names = [tool.name for tool in turn.offered]
+    rules = turn.state.agent.tool_rules
+    return offer(rules, names, history(turn.messages) if rules else ())
 
 
 def turn_request(turn: Turn) -> ModelRequest:
@@ -61,7 +61,7 @@ def turn_request(turn: Turn) -> ModelRequest:
         model=turn.model,
         system=turn.system,
         messages=tuple(turn.messages),
-        tools=tuple(tool for tool in offered_tools(turn) if tool.name in allowed.names),
+        tools=tuple(tool for tool in turn.offered if tool.name in allowed.names),
         tool_choice=allowed.choice,
         settings=settings,
         parallel_tool_calls=settings.get("parallel_tool_calls") is not False

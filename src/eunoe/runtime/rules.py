@@ -94,6 +94,8 @@ def offer(rules: Sequence[ToolRule], tool_names: Sequence[str], history: Sequenc
     A due call is forced: by name when one tool is left. It is no longer forced once a permitted call of that kind was
     refused (denied, or unreadable), because forcing it again would only ask again; what may be called stays the same.
     """
+    if not rules and tool_names:
+        return Offer(names=tuple(tool_names), choice=ToolChoice())
     bars = _bars(rules, tool_names, history)
     names = tuple(name for name in tool_names if not any(name in bar.names for bar in bars))
     due = any(bar.due for bar in bars)

@@ -64,8 +64,9 @@ class Turn(Struct, kw_only=True):
     stored return yet; ``shown`` is text of an answer that was told as message ``shown_as`` and is not stored yet. A
     turn that goes on from an approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are
     the messages that came with the reply: they are stored, and the returns are put before them. ``skills`` are listed
-    after the compiled prompt; ``branch_tip`` is the newest commit of the request's ``memory_branch``. ``repaired`` says
-    that the model was told once that its answer does not have the form that was asked for.
+    after the compiled prompt; ``offered`` are the tools that the model can be offered, before the rules;
+    ``branch_tip`` is the newest commit of the request's ``memory_branch``. ``repaired`` says that the model was told
+    once that its answer does not have the form that was asked for.
     """
 
     request: TurnRequest
@@ -88,6 +89,7 @@ class Turn(Struct, kw_only=True):
     repaired: bool = False
     shown_as: str = ""
     skills: tuple[Skill, ...] = ()
+    offered: tuple[ToolSchema, ...] = ()
     branch_tip: str | None = None
 
 

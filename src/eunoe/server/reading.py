@@ -58,6 +58,8 @@ def query_values(request: Request, form: type[T]) -> T:
     A list is written by repeating its name, with or without ``[]``. A single value that is given twice is refused,
     because it is not said which one is meant.
     """
+    if not request.scope["query_string"]:
+        return _convert({}, form, "query", strict=False)
     lists = list_fields(form)
     found: dict[str, Any] = {}
     for raw_name, value in request.query_params.multi_items():

@@ -19,6 +19,7 @@ from starlette.routing import Route as StarletteRoute
 from eunoe.runtime.fresh_memory import follow_memory, follow_memory_of_block
 from eunoe.runtime.runtime import Runtime
 from eunoe.server.reading import body_bytes, body_value, path_values, query_values
+from eunoe.server.route_index import RouteIndex
 from eunoe.server.wire.errors import UNKNOWN, Failure, failure
 from eunoe.server.wire.requests import Nothing
 from eunoe.state.errors import EunoeError
@@ -101,14 +102,14 @@ def starlette_routes(table: Sequence[Route], limits: Limits) -> list[BaseRoute]:
     by_path: dict[str, dict[str, Route]] = {}
     for line in table:
         by_path.setdefault(line.path, {})[line.method] = line
-    routes: list[BaseRoute] = []
+    routes: list[StarletteRoute] = []
     for path in sorted(by_path, key=_specificity):
         endpoint = _endpoint(by_path[path], limits)
         methods = list(by_path[path])
         routes.append(StarletteRoute(path, endpoint, methods=methods))
         if not path.endswith(":path}"):
             routes.append(StarletteRoute(f"{path}/", endpoint, methods=methods))
-    return routes
+    return [RouteIndex(routes)]
 
 
 def _specificity(path: str) -> tuple[tuple[bool, bool, str], ...]:

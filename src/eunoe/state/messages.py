@@ -112,17 +112,17 @@ class Message(Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """All text parts joined; empty when there are none."""
-        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+        return "".join([part.text for part in self.parts if isinstance(part, TextPart)])
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
         """The calls that this message asks for, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolCallPart))
+        return tuple([part for part in self.parts if isinstance(part, ToolCallPart)])
 
     @property
     def tool_returns(self) -> tuple[ToolReturnPart, ...]:
         """The returns that this message carries, in order."""
-        return tuple(part for part in self.parts if isinstance(part, ToolReturnPart))
+        return tuple([part for part in self.parts if isinstance(part, ToolReturnPart)])
 
 
 class NewMessage(Struct, frozen=True, kw_only=True):

@@ -64,6 +64,7 @@ async def send_turn(runtime: Runtime, limits: Limits, request: TurnRequest, body
 
 
 async def _whole(handle: RunHandle, narrator: Narrator) -> Response:
+    await handle.wait()  # at once, so that no piece of the answer wakes anybody
     told: list[dict[str, Any]] = []
     async for event in handle.events():
         if isinstance(event, RunEnded):
