@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from eunoe.memory.mirror_address import absolute_address
 from eunoe.memory.revisions import NamedCommit
-from eunoe.runtime import memory_branches, memory_history, memory_transfer, reflection, reflection_review
+from eunoe.runtime import memory_branches, memory_history, memory_transfer, mirrors, reflection, reflection_review
 from eunoe.runtime.memory_at import MemoryAtStep, memory_at
 from eunoe.runtime.memory_branches import MergeOutcome, MergePolicy
-from eunoe.runtime.memory_edits import MemoryChange, restore_files, write_files
+from eunoe.runtime.memory_edits import MemoryChange, MemoryRestore, restore_files, write_files
 from eunoe.runtime.memory_history import MemoryCommit, MemoryCommitShown, MemoryDiff, MemoryFiles, MemoryLine
 from eunoe.runtime.memory_status import MemoryCheck, MemoryStatus, memory_check, memory_status
+from eunoe.runtime.mirrors import MirrorStatus
 from eunoe.runtime.reflection_review import ReflectionShown
 from eunoe.runtime.runtime import Runtime
 from eunoe.state.reflections import Reflection, ReflectionPolicy
@@ -78,7 +80,7 @@ class AgentMemory:
         """Delete a file as one commit; it stays in the history."""
         return await write_files(self._runtime, self._id, {path: None}, expected=expected, why=why)
 
-    async def restore(self, revision: str, *paths: str, expected: str | None = None, why: str = "") -> MemoryChange:
+    async def restore(self, revision: str, *paths: str, expected: str | None = None, why: str = "") -> MemoryRestore:
         """Make files as they were at a revision, in a new commit: all, or those at and below paths."""
         return await restore_files(self._runtime, self._id, revision, paths, expected=expected, why=why)
 
@@ -131,6 +133,25 @@ class AgentMemory:
     async def reject(self, reflection_id: str) -> Reflection:
         """Drop the edits of a reflection that waits."""
         return await reflection_review.reject_reflection(self._runtime, self._id, reflection_id)
+
+    async def mirror(self) -> MirrorStatus:
+        """Return how the mirror stands. Raises ``NotFound`` when there is none."""
+        return await mirrors.mirror_status(self._runtime, self._id)
+
+    async def set_mirror(self, url: str | Path) -> MirrorStatus:
+        """Mirror memory to a git remote (https, http, ssh, or a path); pushes come soon after each commit.
+
+        Raises ``InvalidInput`` for an address that may not be, one with a password among them.
+        """
+        return await mirrors.set_mirror(self._runtime, self._id, absolute_address(str(url)))
+
+    async def push_mirror(self) -> MirrorStatus:
+        """Push to the mirror now, and return how it stands then; a failed push is no exception."""
+        return await mirrors.push_mirror(self._runtime, self._id)
+
+    async def remove_mirror(self) -> None:
+        """Mirror memory no more; what the mirror has stays there."""
+        await mirrors.remove_mirror(self._runtime, self._id)
 
     async def export(self, target: str | Path, revision: str | None = None) -> int:
         """Write the files into a new or empty folder, and return how many."""

@@ -14,6 +14,7 @@ from repository_rig import PERSONA, git, make, write
 
 from eunoe.memory.locks import index_locked, until_free, writing
 from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.repository_create import clear_unfinished
 from eunoe.memory.working_tree import fast_forward_working_tree
 from eunoe.state.errors import StoreLocked
 
@@ -24,6 +25,7 @@ from pathlib import Path
 from eunoe.memory.git_library import Author
 from eunoe.memory.locks import writing
 from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.repository_create import clear_unfinished
 from eunoe.memory.working_tree import fast_forward_working_tree
 repository = MemoryRepository.open(Path(sys.argv[1]))
 for number in range(int(sys.argv[3])):
@@ -37,6 +39,23 @@ for number in range(int(sys.argv[3])):
         )
         repository.move_head(head, new)
         fast_forward_working_tree(repository, head, new)
+"""
+
+
+MAKER = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from eunoe.memory.repository_create import create_repository
+
+class Halting(dict):
+    def items(self):
+        print("half", flush=True)
+        sys.stdin.read()
+
+create_repository(
+    Path(sys.argv[1]), agent_id="a", agent_name="A", files=Halting(), message="x", when=datetime.now(UTC)
+)
 """
 
 
@@ -220,3 +239,19 @@ def test_writer_that_is_killed_anywhere_leaves_a_repository_that_goes_on(tmp_pat
         fast_forward_working_tree(again, head, new)
         assert git(repository.path, "fsck", "--strict", "--no-dangling") == ""
         assert (repository.path / "after.md").read_bytes() == b"%d" % round_
+
+
+def test_what_was_left_of_a_repository_that_was_being_made_is_removed(tmp_path: Path):
+    killed = in_a_process(MAKER, str(tmp_path / "agent-1"))
+    assert killed.stdout is not None
+    assert killed.stdout.readline() == b"half\n"
+    (left,) = tmp_path.iterdir()
+    os.utime(left, (0, 0))
+    assert clear_unfinished(tmp_path) == (), "its maker lives"
+    killed.kill()
+    killed.communicate(timeout=10)
+    young = tmp_path / f".agent-2-x{left.suffix}"
+    young.mkdir()
+    kept = make(tmp_path, name="agent-3")
+    assert clear_unfinished(tmp_path) == (left,)
+    assert {path.name for path in tmp_path.iterdir()} == {young.name, kept.path.name}

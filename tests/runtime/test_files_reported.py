@@ -12,7 +12,7 @@ from eunoe.embedded import Agent, Home
 from eunoe.runtime.blocks import create_block
 from eunoe.runtime.runtime import utc_now
 from eunoe.state.blocks import Block, BlockSpec
-from eunoe.state.errors import Conflict, InvalidInput, StaleRevision, StoreError
+from eunoe.state.errors import Conflict, InvalidInput, ReadOnlyBlock, StaleRevision, StoreError
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -217,3 +217,40 @@ async def test_B01_a_limit_is_one_limit_whoever_writes_the_file(home: Home):
     assert (await agent.block("system/human")).value == "x"
     status = await agent.memory.status()
     assert "at most 10 characters" in status.said[0]
+
+
+async def test_a_restore_of_everything_leaves_read_only_files_and_says_so(home: Home):
+    memory = {"human": "Likes maps.", "rules": "Be kind."}
+    agent = await home.create_agent(model="scripted/demo", tags=GIT, memory=memory)
+    first = (await agent.memory.files()).commit
+    await agent.update_block("system/human", value="Likes tea.")
+    await agent.update_block("system/rules", value="Be brief.", read_only=True)
+    done = await agent.memory.restore(first)
+    assert [(one.path, one.change) for one in done.files] == [("system/human.md", "changed")]
+    ((path, why),) = [(one.path, one.why) for one in done.not_restored]
+    assert (path, "read-only" in why) == ("system/rules.md", True)
+    held = {label: block.value for label, block in (await blocks_of(agent)).items()}
+    assert held == {"system/human": "Likes maps.", "system/rules": "Be brief."}
+    # Nothing is left to do but what may not be done.
+    again = await agent.memory.restore(first, "system")
+    assert (again.commit, again.files, len(again.not_restored)) == (done.commit, (), 1)
+    with pytest.raises(ReadOnlyBlock) as one_file:
+        await agent.memory.restore(first, "system/rules.md")
+    assert one_file.value.message == why, "one verdict, whichever way it is asked"
+    await agent.update_block("system/rules", read_only=False)
+    assert (await agent.memory.restore(first, "system/rules.md")).not_restored == ()
+    assert (await agent.block("system/rules")).value == "Be kind."
+
+
+async def test_blocks_that_cannot_be_files_leave_no_repository_behind(home: Home):
+    marks = "<<<<<<< a\nx\n=======\ny\n>>>>>>> b\n"
+    agent = await home.create_agent(model="scripted/demo", memory={"human": marks})
+    with pytest.raises(InvalidInput, match="merge conflict"):
+        await agent.update(tags=GIT)
+    with pytest.raises(InvalidInput, match="merge conflict"):
+        await home.create_agent(model="scripted/demo", tags=GIT, memory={"human": marks})
+    folder = home.runtime.homes.folder
+    assert not folder.exists() or list(folder.iterdir()) == []
+    await agent.update_block("human", value="Likes maps.")
+    await agent.update(tags=GIT)
+    assert [one.subject for one in await agent.memory.log()] == ["Begin memory"]

@@ -45,6 +45,8 @@ def restore(
         return
     for one in found.files:
         click.echo(printable(f"{one.change}: {one.path}"))
+    for left in found.not_restored:
+        click.echo(printable(f"not restored: {left.path}. {left.why}"), err=True)
     click.echo("Nothing to do." if found.commit == found.previous else f"Memory is at {found.commit[:10]}.", err=True)
 
 

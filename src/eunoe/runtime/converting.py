@@ -5,10 +5,12 @@ from datetime import datetime
 from msgspec import structs
 
 from eunoe.memory.file_blocks import render_block
+from eunoe.memory.file_rules import check_tree
 from eunoe.memory.hooks import install_hook
 from eunoe.memory.paths import path_of
 from eunoe.memory.repository_create import create_repository
 from eunoe.memory.trailers import commit_message
+from eunoe.memory.tree import FILE, TreeEntry
 from eunoe.runtime.blocks import IN_PROMPT, file_label
 from eunoe.runtime.file_edits import USER
 from eunoe.runtime.following import head_at, import_commit, keep_and_publish, problems_of
@@ -63,6 +65,10 @@ def begin_files(tx: Transaction, homes: MemoryHomes, agent: Agent, now: datetime
     if homes.exists(agent.id):
         return _take_up(tx, homes, agent, rows, now)
     files = {path_of(row.label): render_block(None, path_of(row.label), row) for row in rows}
+    entries = [TreeEntry(path=path, blob_id="", mode=FILE, size=len(files[path])) for path in sorted(files)]
+    for problem in check_tree(entries, lambda entry: files[entry.path]):
+        raise problem.as_error()  # before there is a repository, which no failed transaction takes back
+    homes.clear_unfinished()
     repository = create_repository(
         homes.path(agent.id),
         agent_id=agent.id,
@@ -76,8 +82,6 @@ def begin_files(tx: Transaction, homes: MemoryHomes, agent: Agent, now: datetime
     first = repository.head()
     if first is None:
         raise AssertionError("a repository that was just made has its first commit")
-    for problem in problems_of(repository, first, None):
-        raise problem.as_error()
     head = head_at(repository, agent.id, first)
     memory_heads.put(tx, head)
     return import_commit(tx, repository, agent.id, None, first, actor="user", run_id=None, now=now)

@@ -4,11 +4,13 @@ A change names the commit that it was based on (``expected``). When memory has m
 is there now, unless the same paths were changed: then it is refused with the current commit (I8).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 from eunoe.memory import history
+from eunoe.memory.file_changes import check_change
+from eunoe.memory.file_problems import FileProblem
 from eunoe.memory.git_library import Author
 from eunoe.memory.paths import check_path
 from eunoe.memory.revisions import resolve
@@ -29,6 +31,19 @@ class MemoryChange(Struct, frozen=True, kw_only=True):
     commit: str
     previous: str
     files: tuple[ChangedFile, ...]
+
+
+class NotRestored(Struct, frozen=True, kw_only=True):
+    """A file that a restore left as it is, and why."""
+
+    path: str
+    why: str
+
+
+class MemoryRestore(MemoryChange, frozen=True, kw_only=True):
+    """What a restore did, and which files it was not allowed to change."""
+
+    not_restored: tuple[NotRestored, ...] = ()
 
 
 async def write_files(
@@ -66,21 +81,40 @@ async def restore_files(
     *,
     expected: str | None = None,
     why: str = "",
-) -> MemoryChange:
+) -> MemoryRestore:
     """Make files as they were at a revision, in a new commit: all of them, or those at and below paths.
 
-    History stays. Raises as ``write_files`` does.
+    Read-only files stay as they are and are told, unless one is named itself: that is refused, as any other change of
+    it. History stays. Raises as ``write_files`` does.
     """
+    left: list[NotRestored] = []
 
     def edit(files: FileStore) -> None:
         repository = files.repository
         then = resolve(repository, revision)
-        changes = history.restore(repository, files.head.revision, then, paths)
+        changes = dict(history.restore(repository, files.head.revision, then, paths))
+        for problem in _protected(files, then, changes.keys() - set(paths)):
+            del changes[problem.path]
+            left.append(NotRestored(path=problem.path, why=problem.message))
         what = ", ".join(paths) if paths else "all files"
         commit = Commit(actor="user", subject=f"Restore {what} to {then[:10]}", why=why)
         files.commit(changes, commit, expected=resolve(repository, expected) if expected is not None else None)
 
-    return await change_memory(runtime, agent_id, edit)
+    change = await change_memory(runtime, agent_id, edit)
+    return MemoryRestore(commit=change.commit, previous=change.previous, files=change.files, not_restored=tuple(left))
+
+
+def _protected(files: FileStore, then: str, paths: Collection[str]) -> list[FileProblem]:
+    """Return which of the paths a user may not make as they were then, because they are read-only now."""
+    repository = files.repository
+    before, after = repository.snapshot(files.head.revision).entries, repository.snapshot(then).entries
+    problems = check_change(
+        [entry for entry in before if entry.path in paths],
+        [entry for entry in after if entry.path in paths],
+        lambda entry: repository.read(entry.blob_id),
+        "user",
+    )
+    return [problem for problem in problems if problem.rule == "read only"]
 
 
 async def change_memory(runtime: Runtime, agent_id: str, edit: Callable[[FileStore], object]) -> MemoryChange:
