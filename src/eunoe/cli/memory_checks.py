@@ -8,10 +8,12 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.status import status
 from eunoe.runtime.following import standing
 from eunoe.runtime.memory_status import CONFLICTS, told
+from eunoe.runtime.mirrors import mirror_shown
 from eunoe.runtime.settings import Settings
 from eunoe.state.errors import EunoeError
 from eunoe.state.memory import MemoryHead
-from eunoe.store import memory_heads
+from eunoe.state.mirrors import Mirror
+from eunoe.store import memory_heads, memory_mirrors
 from eunoe.store.database import Transaction
 
 _NAMED: Final = 20
@@ -23,7 +25,9 @@ def memory_checks(tx: Transaction, settings: Settings) -> Iterator[Check]:
     heads = memory_heads.everyone(tx)
     if not heads:
         return
-    wrong = [check for head in heads if (check := _look(settings, head)) is not None]
+    mirrors = {mirror.agent_id: mirror for mirror in memory_mirrors.everyone(tx)}
+    looked = [_look(settings, head, mirrors.get(head.agent_id)) for head in heads]
+    wrong = [check for check in looked if check is not None]
     yield from wrong[:_NAMED]
     if len(wrong) > _NAMED:
         found = f"{len(wrong) - _NAMED} more agents"
@@ -32,14 +36,17 @@ def memory_checks(tx: Transaction, settings: Settings) -> Iterator[Check]:
         yield ok("memory files", f"{len(heads)} repositories, everything committed")
 
 
-def _look(settings: Settings, head: MemoryHead) -> Check | None:
+def _look(settings: Settings, head: MemoryHead, mirror: Mirror | None) -> Check | None:
     name = f"memory of {head.agent_id}"
     try:
         repository = MemoryRepository.open(settings.memory_folder / head.agent_id)
         _, how = standing(repository, head.revision)
         tree = status(repository)
+        shown = mirror_shown(repository, mirror) if mirror else None
         conflicts = tuple(entry.path for entry in repository.snapshot(head.revision).below(CONFLICTS))
     except EunoeError as error:
         return failed(name, error.message)
-    said = (*told(head, conflicts, unpublished=how == "behind"), *tree.sentences())
+    said = [*told(head, conflicts, shown, unpublished=how == "behind"), *tree.sentences()]
+    if shown is not None and shown.state == "retrying" and shown.said is not None:
+        said.append(shown.said)
     return warning(name, " ".join(said), f"See `eunoe memory status {head.agent_id}`.") if said else None

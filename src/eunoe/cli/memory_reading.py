@@ -14,6 +14,7 @@ from eunoe.runtime import memory_history
 from eunoe.runtime.memory_history import MemoryCommit
 from eunoe.runtime.memory_status import memory_check, memory_status
 from eunoe.runtime.memory_transfer import export_bundle, export_folder
+from eunoe.runtime.mirrors import MirrorStatus
 
 _ID: Final = 10
 """Digits of a commit's id that are shown; --json has them all."""
@@ -26,6 +27,16 @@ revision_option = click.option(
 def agent_of(door: Door, agent: str) -> str:
     """Return the id of the agent that a person names."""
     return door.read(lambda tx: find_agent(tx, agent)).id
+
+
+def mirror_line(found: MirrorStatus) -> str:
+    """Return how a mirror stands, in a line."""
+    if found.said is not None:
+        later = f" Tries again at {moment(found.next_at)}." if found.next_at else ""
+        return f"{found.said}{later}"
+    if found.state == "due":
+        return f"The mirror {found.url} is behind; a push is due."
+    return f"The mirror {found.url} has everything up to {(found.pushed or '')[:_ID]}."
 
 
 @click.command()
@@ -46,6 +57,8 @@ def status(agent: str, home: Path | None, as_json: bool) -> None:
     if found.stale:
         shown = f" of {found.compiled_from[:_ID]}" if found.compiled_from else ""
         click.echo(f"The prompt shows memory as it was{shown}; a later run shows it as it is.")
+    if found.mirror is not None and found.mirror.state != "needs a person":
+        click.echo(printable(mirror_line(found.mirror)))
     if not found.said:
         click.echo("Everything is committed.")
 

@@ -13,8 +13,8 @@ LONGEST: Final = 2_000
 SCHEMES: Final = ("https", "http", "ssh", "file")
 """How git may reach a mirror; git itself is held to it too, whatever its settings make of an address."""
 
-_SSH: Final = re.compile(r"(?:[A-Za-z0-9_.][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!//)\S+")
-"""An address as ssh writes it: ``git@host:path``."""
+_SSH: Final = re.compile(r"(?:[A-Za-z0-9_.][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?!//)[^\s@]+")
+"""An address as ssh writes it: ``git@host:path``. With an ``@`` behind the colon it would be a name and a password."""
 
 _SECRET: Final = re.compile(r"://[^\s'\"]*@")
 

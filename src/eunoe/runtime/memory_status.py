@@ -10,10 +10,11 @@ from eunoe.memory.status import WorkingTree, status
 from eunoe.memory.working_check import working_tree_problems
 from eunoe.runtime.following import problems_of, standing
 from eunoe.runtime.memory_history import in_repository
+from eunoe.runtime.mirrors import MirrorStatus, mirror_shown
 from eunoe.runtime.prompts import conversation_model, current_prompt
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.state.memory import MemoryHead, UnreadCommit
-from eunoe.store import agents
+from eunoe.store import agents, memory_mirrors
 from eunoe.store.database import Transaction
 
 CONFLICTS = "conflicts/"
@@ -26,7 +27,8 @@ class MemoryStatus(Struct, frozen=True, kw_only=True):
     ``head`` is the commit that memory is at, ``main`` that of the branch on disk. ``unread`` is a newer commit that
     cannot be memory, and why. ``unpublished`` says that main is behind, ``stale`` that the default conversation's
     prompt shows something older (``compiled_from``). ``conflicts`` are files that wait for somebody to bring two forms
-    together. ``said`` is all of it that somebody should know, in sentences; empty when all is well.
+    together. ``mirror`` says how the mirror stands, if there is one. ``said`` is all of it that somebody should know,
+    in sentences; empty when all is well.
     """
 
     agent_id: str
@@ -41,6 +43,7 @@ class MemoryStatus(Struct, frozen=True, kw_only=True):
     working_tree: WorkingTree
     clean: bool
     conflicts: tuple[str, ...]
+    mirror: MirrorStatus | None
     said: tuple[str, ...]
 
 
@@ -65,6 +68,7 @@ class MemoryCheck(Struct, frozen=True, kw_only=True):
 async def memory_status(runtime: Runtime, agent_id: str) -> MemoryStatus:
     """Look at repository, working tree, store and prompt. Raises ``NotFound``, ``Conflict`` and ``StoreError``."""
     now = utc_now()
+    mirror = await runtime.db.read(lambda tx: memory_mirrors.get(tx, agent_id))
 
     def prompt(tx: Transaction) -> tuple[bool, str | None]:
         state = agents.state(tx, agent_id)
@@ -79,6 +83,7 @@ async def memory_status(runtime: Runtime, agent_id: str) -> MemoryStatus:
         paths = repository.snapshot(head.revision).below(CONFLICTS)
         conflicts = tuple(entry.path for entry in paths)
         unpublished = how == "behind"
+        shown = mirror_shown(repository, mirror) if mirror else None
         return MemoryStatus(
             agent_id=agent_id,
             folder=str(repository.path),
@@ -92,7 +97,8 @@ async def memory_status(runtime: Runtime, agent_id: str) -> MemoryStatus:
             working_tree=tree,
             clean=tree.clean,
             conflicts=conflicts,
-            said=(*told(head, conflicts, unpublished=unpublished), *tree.sentences()),
+            mirror=shown,
+            said=(*told(head, conflicts, shown, unpublished=unpublished), *tree.sentences()),
         )
 
     found = await in_repository(runtime, agent_id, work)
@@ -100,8 +106,13 @@ async def memory_status(runtime: Runtime, agent_id: str) -> MemoryStatus:
     return structs.replace(found, stale=stale, compiled_from=compiled_from)
 
 
-def told(head: MemoryHead, conflicts: tuple[str, ...], *, unpublished: bool) -> tuple[str, ...]:
-    """Return what a person should know of a recorded head, as sentences; none when all is well."""
+def told(
+    head: MemoryHead, conflicts: tuple[str, ...], mirror: MirrorStatus | None, *, unpublished: bool
+) -> tuple[str, ...]:
+    """Return what a person should know of a recorded head and its mirror, as sentences; none when all is well.
+
+    A mirror that cannot be reached for now is not told: that passes.
+    """
     said: list[str] = []
     if head.unread is not None:
         said.append(
@@ -119,6 +130,8 @@ def told(head: MemoryHead, conflicts: tuple[str, ...], *, unpublished: bool) -> 
             f"{len(conflicts)} files hold the second form of what was changed on two sides: {names}. Bring each "
             f"together with the first, and delete it."
         )
+    if mirror is not None and mirror.said is not None and mirror.state == "needs a person":
+        said.append(mirror.said)
     return tuple(said)
 
 

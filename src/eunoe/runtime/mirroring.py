@@ -55,11 +55,14 @@ class Mirroring:
         homes: MemoryHomes,
         spawn: Callable[[Callable[..., Coroutine[Any, Any, object]], str], None],
         now: Callable[[], datetime],
+        *,
+        look_at_all: int = LOOK_AT_ALL,
     ) -> None:
         self._db = database
         self._homes = homes
         self._spawn = spawn
         self._now = now
+        self._look_at_all = look_at_all
         self._going: dict[str, anyio.CancelScope] = {}
         self._places = anyio.CapacityLimiter(MOST_AT_ONCE)
         self._ended = anyio.Event()
@@ -72,7 +75,7 @@ class Mirroring:
             await anyio.sleep(LOOK)
             looks += 1
             try:
-                await self._begin(everything=looks % LOOK_AT_ALL == 0)
+                await self._begin(everything=looks % self._look_at_all == 0)
             except EunoeError as error:
                 _log.warning("mirrors cannot be looked after now: %s", error)
 
