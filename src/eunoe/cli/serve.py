@@ -12,7 +12,8 @@ import click
 from eunoe.cli.errors import BAD_INPUT, Failure
 from eunoe.cli.opening import home_option, settings_of
 from eunoe.runtime.runtime import open_runtime
-from eunoe.runtime.settings import Settings
+from eunoe.runtime.settings import Settings, open_to_others
+from eunoe.server.auth import is_loopback
 from eunoe.server.serve import DEFAULT_PORT, Binding, PortInUse, configure_logging
 from eunoe.server.serve import serve as serve_until_stopped
 
@@ -45,7 +46,7 @@ def serve(
 
     Ctrl-C or SIGTERM ends it. An address that others can reach is refused without a token.
     """
-    settings = settings_of(home)
+    settings = settings_of(home) if is_loopback(host) else open_to_others(settings_of(home))
     binding = Binding(host=host, port=port, token=token or None)
     level = logging.getLevelNamesMapping()[log_level.upper()]
     configure_logging(json_lines=log == "json", level=level)

@@ -9,11 +9,14 @@ import anyio
 
 from eunoe.runtime.calls import parse_arguments
 from eunoe.runtime.file_reading import FileReader
+from eunoe.runtime.mcp_calls import McpServers
+from eunoe.runtime.mcp_sync import MCP_TYPE
 from eunoe.runtime.memory_calls import error_result
 from eunoe.runtime.read_messages import read_page
 from eunoe.runtime.turn import Turn
 from eunoe.state.errors import EunoeError
 from eunoe.state.messages import Message, ToolCallPart
+from eunoe.state.tools import Tool
 from eunoe.store import full_text, messages
 from eunoe.store.database import Database, Transaction
 from eunoe.tools.builtin import BUILTINS
@@ -55,11 +58,16 @@ async def search(database: Database, turn: Turn, arguments: SearchArguments) -> 
     return await database.read(look)
 
 
-async def run_call(database: Database, files: FileReader, turn: Turn, call: ToolCallPart, now: datetime) -> ToolResult:
+async def run_call(
+    database: Database, files: FileReader, mcp: McpServers, turn: Turn, call: ToolCallPart, now: datetime
+) -> ToolResult:
     """Run one call with effects. A failing tool is a result with status error, never an exception."""
-    builtin = BUILTINS[call.name]
+    remote = _remote(turn, call)
     try:
         arguments = parse_arguments(call)
+        if remote is not None:
+            return await mcp.call(remote, arguments)
+        builtin = BUILTINS[call.name]
         if builtin.kind == "files":
             return ToolResult(content=await files.run(turn, call.name, arguments))
         reading = parse_reading(arguments) if builtin.kind == "search" else None
@@ -76,6 +84,11 @@ async def run_call(database: Database, files: FileReader, turn: Turn, call: Tool
         return ToolResult(content=f"{call.name} failed: {type(error).__name__}", status="error")
 
 
+def _remote(turn: Turn, call: ToolCallPart) -> Tool | None:
+    """Return the tool of a call that an MCP server runs."""
+    return next((tool for tool in turn.state.tools if tool.name == call.name and tool.tool_type == MCP_TYPE), None)
+
+
 def refuse_call(turn: Turn, call: ToolCallPart) -> ToolResult | None:
     """Return the error of a call that cannot run at all, or ``None``."""
     names = [tool.name for tool in turn.state.tools]
@@ -84,7 +97,7 @@ def refuse_call(turn: Turn, call: ToolCallPart) -> ToolResult | None:
         return ToolResult(
             content=f"There is no tool {call.name!r}. Available tools: {available}.", status="error", refused=True
         )
-    if call.name not in BUILTINS:
+    if call.name not in BUILTINS and _remote(turn, call) is None:
         return ToolResult(
             content=f"{call.name} cannot run: this server has no sandbox for tools.", status="error", refused=True
         )
@@ -92,7 +105,13 @@ def refuse_call(turn: Turn, call: ToolCallPart) -> ToolResult | None:
 
 
 async def act(
-    database: Database, files: FileReader, turn: Turn, asked: Message, settled: Container[str], now: datetime
+    database: Database,
+    files: FileReader,
+    mcp: McpServers,
+    turn: Turn,
+    asked: Message,
+    settled: Container[str],
+    now: datetime,
 ) -> dict[str, ToolResult]:
     """Run the calls that have effects, in parallel, and return their results by call id.
 
@@ -101,7 +120,7 @@ async def act(
     results: dict[str, ToolResult] = {}
 
     async def run(call: ToolCallPart) -> None:
-        results[call.id] = await run_call(database, files, turn, call, now)
+        results[call.id] = await run_call(database, files, mcp, turn, call, now)
 
     async with anyio.create_task_group() as group:
         for call in asked.tool_calls:
@@ -110,6 +129,6 @@ async def act(
             refused = refuse_call(turn, call)
             if refused:
                 results[call.id] = refused
-            elif BUILTINS[call.name].kind != "memory":
+            elif _remote(turn, call) or BUILTINS[call.name].kind != "memory":
                 group.start_soon(run, call)
     return results

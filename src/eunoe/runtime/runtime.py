@@ -21,6 +21,7 @@ from eunoe.runtime.file_reading import FileReader
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.loop import Ports, ended_event, finish_broken, run_turn
+from eunoe.runtime.mcp_calls import McpServers
 from eunoe.runtime.mirroring import Mirroring
 from eunoe.runtime.opening import open_turn
 from eunoe.runtime.recording import recording
@@ -41,6 +42,7 @@ from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
 from eunoe.store.sqlite import open_sqlite
 from eunoe.tools.builtin import builtin_tools
+from eunoe.tools.mcp.sessions import McpSessions
 
 _log: Final = logging.getLogger(__name__)
 _POLL: Final = 0.2
@@ -67,6 +69,7 @@ class Runtime:
         self.models: Final = models
         self.homes: Final = MemoryHomes(settings.memory_folder)
         self.files: Final = FileReader(self.db, self.homes, settings.skills_folder)
+        self.mcp: Final = McpServers(self.db, McpSessions(settings.mcp, self.spawn), lambda: self.cipher)
         self.mirroring: Final = Mirroring(self.db, self.homes, self.spawn, utc_now)
         self._tasks: Final = tasks
         self._running: Final[dict[str, RunHandle]] = {}
@@ -201,7 +204,7 @@ class Runtime:
             database=self.db,
             models=self.models,
             homes=self.homes,
-            act=lambda turn, asked, settled: act(self.db, self.files, turn, asked, settled, utc_now()),
+            act=lambda turn, asked, settled: act(self.db, self.files, self.mcp, turn, asked, settled, utc_now()),
             patience=self._patience,
             now=utc_now,
             emit=emit,

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from eunoe.state.errors import InvalidInput
+from eunoe.tools.mcp.limits import McpLimits
 
 DEFAULT_HOME: Final = "~/.eunoe"
 DATABASE_NAME: Final = "eunoe.db"
 MOST_SECONDS: Final = 31_536_000
+PRIVATE: Final = "EUNOE_MCP_PRIVATE_ADDRESSES"
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -21,6 +23,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ``shutdown_wait`` is how long, in seconds, running turns may go on after the store was asked to close.
     ``client_tool_wait`` is how long calls of the client's own tools wait for their returns, ``approval_wait`` how long
     calls wait for a person (0: for ever), and ``events_kept`` how long the events of an ended background run are kept.
+    ``mcp`` bounds what MCP servers may take, and says which may be asked.
     """
 
     home: Path
@@ -30,6 +33,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     client_tool_wait: float = 3_600.0
     approval_wait: float = 0.0
     events_kept: float = 86_400.0
+    mcp: McpLimits = McpLimits()
 
     @property
     def database(self) -> Path:
@@ -71,6 +75,12 @@ def settings_from(environment: Mapping[str, str], home: str | Path | None = None
             )
         return value
 
+    def flag(name: str, *, default: bool) -> bool:
+        text = environment.get(name) or str(int(default))
+        if text not in ("0", "1"):
+            raise InvalidInput(f"{name} must be 0 or 1, not {text!r}.", field=name)
+        return text == "1"
+
     return Settings(
         home=_folder(home or environment.get("EUNOE_HOME") or DEFAULT_HOME),
         environment=environment,
@@ -79,7 +89,22 @@ def settings_from(environment: Mapping[str, str], home: str | Path | None = None
         client_tool_wait=seconds("EUNOE_CLIENT_TOOL_WAIT", 3_600.0),
         approval_wait=seconds("EUNOE_APPROVAL_WAIT", 0.0),
         events_kept=seconds("EUNOE_EVENTS_KEPT", 86_400.0),
+        mcp=McpLimits(
+            connect=seconds("EUNOE_MCP_CONNECT_TIMEOUT", 30.0),
+            list=seconds("EUNOE_MCP_LIST_TIMEOUT", 30.0),
+            call=seconds("EUNOE_MCP_CALL_TIMEOUT", 60.0),
+            idle=seconds("EUNOE_MCP_IDLE", 300.0),
+            private=flag(PRIVATE, default=True),
+            programs=flag("EUNOE_MCP_STDIO", default=False),
+        ),
     )
+
+
+def open_to_others(settings: Settings) -> Settings:
+    """Return the settings of a server that others can reach: it calls private addresses only if it was told to."""
+    if settings.environment.get(PRIVATE):
+        return settings
+    return structs.replace(settings, mcp=structs.replace(settings.mcp, private=False))
 
 
 def _folder(home: str | Path) -> Path:

@@ -3,7 +3,7 @@
 import hashlib
 import itertools
 import re
-from collections.abc import Container
+from collections.abc import Callable
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -50,7 +50,7 @@ def legal_name(text: str) -> str:
     return f"{cleaned[: LONGEST_NAME - _DIGEST - 1]}_{digest}"
 
 
-def choose_name(remote_name: str, server_name: str, taken: Container[str]) -> str:
+def choose_name(remote_name: str, server_name: str, taken: Callable[[str], bool]) -> str:
     """Return what a tool is called here: its own name, or with the server's name before it, or with a number too.
 
     Whatever has a name already keeps it.
@@ -59,4 +59,4 @@ def choose_name(remote_name: str, server_name: str, taken: Container[str]) -> st
         [remote_name, f"{server_name}_{remote_name}"],
         (f"{server_name}_{remote_name}_{number}" for number in itertools.count(2)),
     )
-    return next(name for name in map(legal_name, candidates) if name not in taken)
+    return next(name for name in map(legal_name, candidates) if not taken(name))
