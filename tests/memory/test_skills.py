@@ -1,6 +1,7 @@
 """Skills: what their files say, where they are looked for, and what is taken from a source."""
 
 import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -124,6 +125,52 @@ def test_a_skill_file_that_is_no_plain_file_is_told_and_not_waited_for(tmp_path:
     assert [(one.name, one.reason) for one in found.unread] == [("pipe", f"{tmp_path}/pipe/SKILL.md is no plain file")]
 
 
+def test_links_that_lead_nowhere_or_round_are_told(tmp_path: Path):
+    put(tmp_path, "good/SKILL.md")
+    for name, target in (("gone", "nowhere"), ("round", "SKILL.md")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "SKILL.md").symlink_to(target)
+    (tmp_path / "circle").symlink_to("circle")
+    found = skills_in(tmp_path, "global")
+    assert names(found) == ["good"]
+    assert [(one.name, one.reason.rpartition(": ")[2]) for one in found.unread] == [
+        ("gone", "it is a link that leads nowhere, or it went while skills were looked for"),
+        ("round", "Too many levels of symbolic links"),
+    ]
+
+
+def test_names_that_are_no_utf_8_are_told_and_can_be_sent(tmp_path: Path):
+    put(tmp_path, "good/SKILL.md")
+    for path in (b"caf\xe9/SKILL.md", b"good/f\xfcr.txt"):
+        put(tmp_path, os.fsdecode(path))
+    found = skills_in(tmp_path, "global")
+    assert [(one.name, one.reason) for one in found.unread] == [
+        ("caf\ufffd", "its folder has a name that is no UTF-8; rename it")
+    ]
+    (skill,) = found.skills
+    assert files_of(skill) == ("f\ufffdr.txt",)
+    below = skills_in(tmp_path / os.fsdecode(b"caf\xe9"), "global").unread + found.unread
+    assert all(one.path.encode() for one in below)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "half\ud83d", "x" * 300 + "/" + "y" * 5000])
+def test_a_name_that_no_file_can_have_names_no_file(tmp_path: Path, path: str):
+    put(tmp_path, "pdf/SKILL.md")
+    (skill,) = skills_in(tmp_path, "global").skills
+    with pytest.raises((NotFound, InvalidInput)):
+        read_file_of(skill, path)
+
+
+def test_a_look_that_goes_through_too_much_says_so(tmp_path: Path):
+    put(tmp_path, "pdf/SKILL.md")
+    for number in range(10):
+        put(tmp_path, f"heap/{number}")
+    found = skills_in(tmp_path, "global", most=10)
+    assert [(one.path, one.reason) for one in found.unread] == [
+        (str(tmp_path), "it holds more than 10 files, and no more are looked at")
+    ]
+
+
 def test_the_one_skill_of_a_source_is_taken_whole(tmp_path: Path):
     put(tmp_path, "repo/tools/pdf/SKILL.md")
     put(tmp_path, "repo/tools/pdf/lib/go.py", b"x")
@@ -177,25 +224,94 @@ def test_a_password_in_an_address_is_refused_and_not_repeated():
         assert "hunter2" not in raised.value.message
 
 
-def test_a_repository_is_fetched_and_nothing_of_it_runs(tmp_path: Path):
-    source = tmp_path / "skills.git"
-    put(source, "pdf/SKILL.md")
-    put(source, ".gitattributes", b"* filter=sly\n")
+def commit_all(source: Path) -> None:
+    """Make a folder a repository with one commit."""
     commands = (
         ["init", "-q", "-b", "main"],
         ["add", "-A"],
         ["-c", "user.name=Ada", "-c", "user.email=a@example.org", "commit", "-q", "-m", "One"],
     )
     for words in commands:
-        subprocess.run(["git", "-C", str(source), *words], check=True, env=git_environment(tmp_path), timeout=60)
+        subprocess.run(["git", "-C", str(source), *words], check=True, env=git_environment(source.parent), timeout=60)
+
+
+@pytest.mark.anyio
+async def test_a_repository_is_fetched_and_nothing_of_it_runs(tmp_path: Path):
+    source = tmp_path / "skills.git"
+    put(source, "pdf/SKILL.md")
+    put(source, ".gitattributes", b"* filter=sly\n")
+    commit_all(source)
     put(source, ".git/hooks/post-checkout", b"#!/bin/sh\ntouch ran\n").chmod(0o755)
-    clone(f"file://{source}", tmp_path / "target")
+    await clone(f"file://{source}", tmp_path / "target")
     assert skill_from(tmp_path / "target").files["SKILL.md"] == PDF
-    assert not list(tmp_path.rglob("ran"))
+    assert not any("ran" in names for _, _, names in os.walk(tmp_path))
     with pytest.raises(InvalidInput, match="cannot be fetched; git says"):
-        clone(f"file://{tmp_path}/nothing", tmp_path / "other")
+        await clone(f"file://{tmp_path}/nothing", tmp_path / "other")
     with pytest.raises(InvalidInput, match="no branch or tag"):
-        clone(f"file://{source}", tmp_path / "third", "--upload-pack=id")
+        await clone(f"file://{source}", tmp_path / "third", "--upload-pack=id")
+
+
+@pytest.mark.anyio
+async def test_a_small_pack_of_huge_files_is_not_unpacked(tmp_path: Path):
+    source = tmp_path / "bomb"
+    put(source, "SKILL.md")
+    put(source, "zeros", bytes(1_000_000))
+    commit_all(source)
+    with pytest.raises(InvalidInput, match=f"has {1_000_000 + len(PDF)} bytes of files; at most 500000 are taken"):
+        await clone(f"file://{source}", tmp_path / "target", largest=500_000)
+    assert not (tmp_path / "target/zeros").exists()
+
+
+@pytest.mark.anyio
+async def test_a_large_pack_is_not_fetched_to_its_end(tmp_path: Path):
+    source = tmp_path / "heavy"
+    put(source, "SKILL.md")
+    put(source, "noise", os.urandom(1_000_000))
+    commit_all(source)
+    with pytest.raises(InvalidInput, match="has too many bytes to fetch, or is damaged; at most 500000 are taken"):
+        await clone(f"file://{source}", tmp_path / "target", largest=500_000)
+
+
+@pytest.mark.anyio
+async def test_a_skill_with_a_submodule_is_refused_and_one_beside_it_is_not(tmp_path: Path):
+    source = tmp_path / "skills"
+    put(source, "pdf/SKILL.md")
+    put(source, "mail/SKILL.md")
+    put(source, "mail/inner/file")
+    commit_all(source / "mail/inner")
+    commit_all(source)
+    submodules = await clone(f"file://{source}", tmp_path / "target")
+    assert submodules == ("mail/inner",)
+    assert skill_from(tmp_path / "target", below="pdf", without=submodules).name == "pdf"
+    with pytest.raises(InvalidInput, match="'mail/inner' is a submodule"):
+        skill_from(tmp_path / "target", below="mail", without=submodules)
+
+
+@pytest.mark.anyio
+async def test_a_server_that_says_nothing_is_left_in_time_with_all_that_git_started(tmp_path: Path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+        with pytest.raises(InvalidInput, match=r"not fetched within 0\.5 seconds"):
+            await clone(f"https://127.0.0.1:{server.getsockname()[1]}/x.git", tmp_path / "target", seconds=0.5)
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(10)
+            while connection.recv(65_536):
+                pass  # it ends when whoever fetched is gone
+
+
+@pytest.mark.parametrize("source", ["~nobody-of-this-name/x", "round", "round/x", "half\ud83d"])
+def test_a_source_that_is_no_folder_is_told(tmp_path: Path, source: str):
+    (tmp_path / "round").symlink_to("round")
+    folder = Path(source) if source.startswith("~") else tmp_path / source
+    with pytest.raises(InvalidInput):
+        skill_from(folder)
+
+
+def test_the_file_of_a_skill_may_be_written_small(tmp_path: Path):
+    put(tmp_path, "pdf/skill.md")
+    put(tmp_path, "pdf/inner/x", b"x")
+    assert set(skill_from(tmp_path / "pdf").files) == {"SKILL.md", "inner/x"}
 
 
 def test_two_files_of_one_skill_are_told():

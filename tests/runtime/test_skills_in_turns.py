@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import anyio
 import pytest
 from runtime_rig import Told, request, send
 
@@ -108,6 +109,25 @@ async def test_a_skill_that_cannot_be_read_is_told_and_not_left_out(home: Home, 
     assert "cannot be read" in told.returns[0].content
 
 
+async def test_no_folder_of_skills_can_stop_a_turn_or_hold_up_the_close(home: Home, filed: Agent, tmp_path: Path):
+    project = tmp_path / "work"
+    place = put(project / ".agents/skills", "good", "Good.\n")
+    for name, target in (("gone", "nowhere"), ("round", "SKILL.md")):
+        (place.parent / name).mkdir()
+        (place.parent / name / "SKILL.md").symlink_to(target)
+    body = await asked(home, filed, project)
+    assert "gone/\n" in body
+    assert "cannot be read: it is a link that leads nowhere" in body
+    told = await load(home, filed, '{"name": "good"}', project=project)
+    assert told.ended.stop_reason == "end_turn"
+    missing = await load(home, filed, '{"name": "good", "file": "a\\u0000b"}', project=project)
+    assert missing.ended.stop_reason == "end_turn"
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await home.runtime.start(request(filed, "hello", project=project))
+    assert home.runtime.runs_of(filed.id) == []
+
+
 async def test_blocks_labelled_as_skills_are_an_agent_s_skills(home: Home):
     agent = await home.create_agent(
         model="scripted/demo", memory={"human": "x", "skills/pdf": "Read it.\n"}, tools=("load_skill",)
@@ -140,6 +160,21 @@ async def test_installing_and_removing_are_commits(filed: Agent, tmp_path: Path)
     with pytest.raises(NotFound):
         await filed.skills.remove("pdf")
     assert await filed.memory.read("skills/pdf/old.txt", done.change.commit) == "x"
+
+
+async def test_a_skill_above_others_goes_without_them(filed: Agent, tmp_path: Path):
+    for name in ("office", "office/pdf"):
+        await filed.memory.write(f"skills/{name}/SKILL.md", f"{name} text\n")
+    await filed.memory.write("skills/office/lib/go.py", "go")
+    await filed.skills.install(put(tmp_path / "source", "office", "Newer.\n"), replace=True)
+    assert [one.path for one in (await filed.memory.files()).files if one.path.startswith("skills/")] == [
+        "skills/office/SKILL.md",
+        "skills/office/pdf/SKILL.md",
+    ]
+    await filed.skills.remove("office")
+    assert [one.name for one in (await filed.skills.list()).skills] == ["office/pdf"]
+    with pytest.raises(NotFound):
+        await filed.skills.remove("office")
 
 
 async def test_a_bad_skill_leaves_memory_as_it_is(filed: Agent, tmp_path: Path):

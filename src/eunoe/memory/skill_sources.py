@@ -6,13 +6,17 @@ commit, within bounds of time and size, over https, ssh or from a file.
 
 import os
 import re
+import signal
 import stat
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import anyio
+from anyio.abc import ByteReceiveStream
 from msgspec import Struct
 
 from eunoe.memory.paths import check_path
@@ -29,11 +33,11 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 LARGEST_FETCH: Final = 100 * 1024 * 1024
 """Bytes of the largest file, so also of the largest pack, that git may write."""
 
+MOST_ENTRIES: Final = 20_000
+"""Files that one look for the skill of a source goes through."""
+
 _SSH: Final = re.compile(r"[A-Za-z0-9_.-]+@[A-Za-z0-9.-]+:(?!//)[^\s]+")
 """An address as ssh writes it: ``git@host:path``."""
-
-# The shell sets the bound and becomes git; nothing from outside is part of its words.
-_BOUNDED: Final = ("sh", "-c", f'ulimit -f {LARGEST_FETCH // 512} && exec git "$@"', "git")
 
 
 class SkillFiles(Struct, frozen=True, kw_only=True):
@@ -67,16 +71,56 @@ def check_address(address: str, schemes: tuple[str, ...] = ("https", "ssh", "fil
         )
 
 
-def clone(address: str, target: Path, revision: str | None = None, seconds: float = CLONE_SECONDS) -> None:
-    """Fetch the newest commit of a repository (or of a branch or tag) into a new folder. Blocks for so many seconds.
+async def clone(
+    address: str,
+    target: Path,
+    revision: str | None = None,
+    *,
+    seconds: float = CLONE_SECONDS,
+    largest: int = LARGEST_FETCH,
+) -> tuple[str, ...]:
+    """Fetch the newest commit of a repository (or of a branch or tag) into a new folder, within so many seconds.
 
-    Raises ``InvalidInput`` for an address or a repository that cannot be fetched, and ``StoreError`` without git.
+    Returns the paths of its submodules, which are not fetched. ``largest`` bounds, in bytes, what git writes to one
+    file, and all files together. Raises ``InvalidInput`` for an address or a repository that cannot be fetched, and
+    ``StoreError`` without git.
     """
     check_address(address)
-    words = ["-c", "core.hooksPath=/dev/null", "clone", "--quiet", "--depth=1", "--no-tags", "--single-branch"]
-    words += ["--no-recurse-submodules", "--template=", *(["--branch", revision] if revision else [])]
     if revision is not None and revision.startswith("-"):
         raise InvalidInput(f"{revision!r} is no branch or tag.", field="revision")
+    words = ["clone", "--quiet", "--depth=1", "--no-tags", "--single-branch", "--no-checkout"]
+    words += ["--no-recurse-submodules", "--template=", *(["--branch", revision] if revision else [])]
+    advice = f"at most {largest} are taken. Clone it yourself, and install from the skill's folder."
+    try:
+        with anyio.fail_after(seconds):
+            await _git([*words, "--", address, str(target)], address, largest, advice)
+            # What is a small pack can be any size on the disk, so it is looked at before it is written there.
+            listed = await _git(["-C", str(target), "ls-tree", "-r", "-l", "-z", "HEAD"], address, largest, advice)
+            entries = [_entry(line) for line in listed.decode("utf-8", "surrogateescape").split("\0") if line]
+            size = sum(entry.size for entry in entries)
+            if size > largest:
+                raise InvalidInput(f"{address} has {size} bytes of files; {advice}", field="source")
+            await _git(["-C", str(target), "checkout", "--quiet"], address, largest, advice)
+    except TimeoutError as error:
+        raise InvalidInput(f"{address} was not fetched within {seconds:g} seconds.", field="source") from error
+    return tuple(entry.path for entry in entries if entry.kind == "commit")
+
+
+class _Entry(Struct, frozen=True):
+    kind: str
+    size: int
+    path: str
+
+
+def _entry(line: str) -> _Entry:
+    """Read what ``git ls-tree -l`` says of one file: mode, kind, id and size, a tab, and the path."""
+    about, _, path = line.partition("\t")
+    _, kind, _, size = about.split()
+    return _Entry(kind, int(size) if size.isdigit() else 0, path)
+
+
+async def _git(words: Sequence[str], address: str, largest: int, advice: str) -> bytes:
+    """Run git, and return what it writes. Whatever it has started ends with it."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -85,39 +129,70 @@ def clone(address: str, target: Path, revision: str | None = None, seconds: floa
         "GIT_ALLOW_PROTOCOL": "https:ssh:file",
         "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
         "GIT_LFS_SKIP_SMUDGE": "1",
+        "LC_ALL": "C",
     }
-    try:
-        done = subprocess.run(  # noqa: S603 - the words are ours; address and target are single arguments after --
-            [*_BOUNDED, *words, "--", address, str(target)],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            env=environment,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired as error:
-        raise InvalidInput(f"{address} was not fetched within {seconds:g} seconds.", field="source") from error
-    if done.returncode == 127:
+    # The shell sets the bound and becomes git; nothing from outside is part of its words.
+    bounded = ["sh", "-c", f'ulimit -f {largest // 512} && exec git "$@"', "git", "-c", "core.hooksPath=/dev/null"]
+    out, err = bytearray(), bytearray()
+    async with await anyio.open_process(
+        [*bounded, *words], stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+    ) as process:
+        try:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(_drain, process.stdout, out)
+                tasks.start_soon(_drain, process.stderr, err)
+                await process.wait()
+        except BaseException:
+            # Git leaves its helpers behind when it is killed alone.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
+    code = process.returncode
+    if code == 127:
         raise StoreError("There is no git on the PATH, which fetches skills. Install git.")
-    if done.returncode != 0:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+    if code == -signal.SIGXFSZ or b"index-pack" in err:  # git's name for its part that writes what comes
+        raise InvalidInput(f"{address} has too many bytes to fetch, or is damaged; {advice}", field="source")
+    if code != 0:
+        said = err.decode("utf-8", "replace").strip().splitlines()
         raise InvalidInput(f"{address} cannot be fetched; git says: {' '.join(said[-3:])}", field="source")
+    return bytes(out)
 
 
-def skill_from(folder: Path, *, below: str | None = None, name: str | None = None, called: str = "") -> SkillFiles:
+async def _drain(stream: ByteReceiveStream | None, into: bytearray) -> None:
+    if stream is None:
+        raise AssertionError("both outputs of git are pipes")
+    async for piece in stream:
+        into += piece
+
+
+def skill_from(
+    folder: Path, *, below: str | None = None, name: str | None = None, called: str = "", without: Collection[str] = ()
+) -> SkillFiles:
     """Read the one skill that is in a folder, or in the folder ``below`` it. ``name`` is what it shall be called.
 
-    By itself it is called as its folder, or ``called`` when it is the whole source. Raises ``InvalidInput`` when there
-    is none or several, for links and other special files, and over 500 files or 10 MiB.
+    By itself it is called as its folder, or ``called`` when it is the whole source. ``without`` are the paths of
+    submodules. Raises ``InvalidInput`` when there is no skill or several, for links, submodules and other special
+    files, for what cannot be read, and over 500 files or 10 MiB.
     """
-    root = folder.resolve()
-    start = (folder / below).resolve() if below else root
+    try:
+        root = folder.expanduser().resolve()
+        start = (root / below).resolve() if below else root
+    except (RuntimeError, ValueError) as error:  # links in a circle, no such user, a name that cannot be
+        raise InvalidInput(f"{str(folder)!r} is no folder: {error}", field="source") from error
     if not start.is_relative_to(root):
         raise InvalidInput(f"{below!r} leads out of the source.", field="path")
-    if not start.is_dir():
-        raise InvalidInput(f"There is no folder {below or folder}.", field="path" if below else "source")
-    place = _skill_folder(start, root)
-    files = _files(place)
+    try:
+        if not start.is_dir():
+            raise InvalidInput(f"There is no folder {below or folder}.", field="path" if below else "source")
+        place = _skill_folder(start, root)
+        for path in without:
+            if (root / path).is_relative_to(place):
+                raise InvalidInput(
+                    f"{path!r} is a submodule, which is not fetched. Put its files there.", field="source"
+                )
+        files = _files(place)
+    except OSError as error:
+        raise InvalidInput(f"{error.filename or folder} cannot be read: {error.strerror}", field="source") from error
     wanted = name or (place.name if place != root else called or place.name)
     check_skill_name(wanted)
     return SkillFiles(name=wanted, files=files)
@@ -135,23 +210,35 @@ def checked_files(name: str, files: Mapping[str, bytes]) -> SkillFiles:
 
 
 def _skill_folder(start: Path, root: Path) -> Path:
-    if (start / SKILL_FILE).is_file():
+    if any(_is_skill_file(entry.name) and entry.is_file() for entry in start.iterdir()):
         return start
-    found = [path.parent for path in _walk(start) if path.name == SKILL_FILE]
+    found = sorted({path.parent for path in _walk(start) if _is_skill_file(path.name)})
     if len(found) == 1:
         return found[0]
     if not found:
         raise InvalidInput(f"There is no {SKILL_FILE} in it, so it holds no skill.", field="source")
-    names = ", ".join(sorted(one.relative_to(root).as_posix() for one in found)[:20])
+    names = ", ".join(one.relative_to(root).as_posix() for one in found[:20])
     raise InvalidInput(f"It holds {len(found)} skills: {names}. Name the path of one.", field="path")
+
+
+def _is_skill_file(name: str) -> bool:
+    return name.lower() == SKILL_FILE.lower()
 
 
 def _walk(start: Path) -> Iterator[Path]:
     """Yield all that is below a folder and no folder itself; links are not followed, and git's folder is left out."""
-    for at, folders, names in os.walk(start):
+    count = 0
+    for at, folders, names in os.walk(start, onerror=_refuse):
         links = [name for name in folders if (Path(at) / name).is_symlink()]
         folders[:] = [name for name in folders if name != ".git" and name not in links]
+        count += len(folders) + len(links) + len(names)
+        if count > MOST_ENTRIES:
+            raise InvalidInput(f"It holds more than {MOST_ENTRIES} files. Name the skill's own folder.", field="source")
         yield from (Path(at) / name for name in (*links, *names) if name != ".git")
+
+
+def _refuse(error: OSError) -> None:
+    raise error
 
 
 def _files(place: Path) -> dict[str, bytes]:
@@ -165,6 +252,8 @@ def _files(place: Path) -> dict[str, bytes]:
         check_path(told)
         size += about.st_size
         _check_bounds(len(found) + 1, size)
+        if _is_skill_file(told) and not (place / SKILL_FILE).exists():
+            told = SKILL_FILE
         found[told] = path.read_bytes()
     return found
 

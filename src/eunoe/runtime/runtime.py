@@ -150,12 +150,12 @@ class Runtime:
             await anyio.sleep(_POLL)
 
     async def _start(self, request: TurnRequest) -> RunHandle:
+        # What is awaited before the run is known to this process may fail or be cancelled, and leaves nothing behind.
+        outside = await find_outside(self.settings.skills_folder, request.project)
         run_id = new_id("run")
         scope = anyio.CancelScope()
         handle = RunHandle(run_id, request.agent_id, scope.cancel)
         self._running[run_id] = handle
-
-        outside = await find_outside(self.settings.skills_folder, request.project)
 
         def opening(tx: Transaction) -> Turn:
             return open_turn(

@@ -8,7 +8,7 @@ from typing import Final
 import anyio.to_thread
 from msgspec import Struct, structs
 
-from eunoe.memory.skill_folders import PROJECT_SKILLS, skills_in
+from eunoe.memory.skill_folders import PROJECT_SKILLS, is_there, skills_in
 from eunoe.memory.skills import FoundSkill, Skills, UnreadSkill, discover, merged, read_skill
 from eunoe.prompt.skills import Skill
 from eunoe.runtime.homes import MemoryHomes
@@ -46,7 +46,7 @@ async def find_outside(folder: Path, project: Path | None) -> OutsideSkills:
 
 
 def _any_there(folder: Path, project: Path | None) -> bool:
-    return folder.is_dir() or (project is not None and (project / PROJECT_SKILLS).is_dir())
+    return is_there(folder) or (project is not None and is_there(project / PROJECT_SKILLS))
 
 
 def own_skills(homes: MemoryHomes, state: AgentState) -> Skills:

@@ -11,7 +11,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from eunoe.memory.skill_sources import SkillFiles, checked_files, clone, is_git_address, skill_from
-from eunoe.memory.skills import FoundSkill, Skills, SkillSource, UnreadSkill, read_skill
+from eunoe.memory.skills import FoundSkill, Skills, SkillSource, UnreadSkill, name_of_skill, read_skill
 from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.file_reading import find_skill, skill_files
 from eunoe.runtime.fresh_memory import follow_memory
@@ -114,8 +114,9 @@ async def install_skill(
     ``NotFound``, ``Conflict`` (the name is taken; memory is blocks), ``InvalidInput`` for a source that cannot be used,
     and the verdict on a file that may not be in memory; then nothing is changed.
     """
-    skill = await anyio.to_thread.run_sync(_fetch, source, name, path, revision)
-    return await _install(runtime, agent_id, skill, f"From {source}", replace=replace)
+    skill = await _fetch(source, name, path, revision)
+    # A query may hold a key, and the history is for ever.
+    return await _install(runtime, agent_id, skill, f"From {source.partition('?')[0]}", replace=replace)
 
 
 async def install_files(
@@ -159,22 +160,24 @@ async def _install(runtime: Runtime, agent_id: str, skill: SkillFiles, why: str,
 
 
 def _held(files: FileStore, name: str) -> list[str]:
-    """Return the paths of an installed skill; a folder of skills is none."""
-    entries = files.repository.snapshot(files.head.revision).below(f"{SKILLS}{name}")
-    prefix = f"{SKILLS}{name}/"
-    inner = {entry.path.removeprefix(prefix).lower() for entry in entries}
-    return [entry.path for entry in entries] if name and "skill.md" in inner else []
+    """Return the paths of an installed skill without those of skills below it; a folder of skills is none."""
+    paths = [entry.path for entry in files.repository.snapshot(files.head.revision).below(f"{SKILLS}{name}")]
+    names = {found for path in paths if (found := name_of_skill(path.removeprefix(SKILLS)))}
+    inner = tuple(f"{SKILLS}{one}/" for one in names - {name})
+    return [path for path in paths if not path.startswith(inner)] if name in names else []
 
 
-def _fetch(source: str, name: str | None, path: str | None, revision: str | None) -> SkillFiles:
+async def _fetch(source: str, name: str | None, path: str | None, revision: str | None) -> SkillFiles:
     if not is_git_address(source):
         if revision is not None:
             raise InvalidInput("A folder has no revision; name a git address.", field="revision")
-        return skill_from(Path(source).expanduser(), below=path, name=name)
-    with tempfile.TemporaryDirectory(prefix="eunoe-skill-") as folder:
-        target = Path(folder) / "source"
-        clone(source, target, revision)
-        return skill_from(target, below=path, name=name, called=_called(source))
+        return await anyio.to_thread.run_sync(lambda: skill_from(Path(source), below=path, name=name))
+    with tempfile.TemporaryDirectory(prefix="eunoe-skill-") as temporary:
+        target = Path(temporary) / "source"
+        submodules = await clone(source, target, revision)
+        return await anyio.to_thread.run_sync(
+            lambda: skill_from(target, below=path, name=name, called=_called(source), without=submodules)
+        )
 
 
 def _called(address: str) -> str:
