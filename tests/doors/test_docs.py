@@ -93,7 +93,7 @@ def test_g15_commands_in_the_docs_exist_with_these_options(path: Path):
     for line in code_in(path.read_text(encoding="utf-8")):
         for call in re.findall(r"(?:^|[\s/(|])eunoe ([a-z][^#|)&]*)", line):
             words = call.split()
-            name = next((n for n in (" ".join(words[:2]), words[0]) if n in COMMANDS), None)
+            name = next((n for n in (" ".join(words[:count]) for count in (3, 2, 1)) if n in COMMANDS), None)
             group = [n for n in COMMANDS if n.startswith(words[0] + " ")]
             assert name is not None or (group and len(words) == 1), f"{line!r} in {path.name}"
             if name is not None:

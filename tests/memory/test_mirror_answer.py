@@ -7,7 +7,10 @@ from eunoe.state.mirrors import FOR_A_PERSON, MirrorFault
 
 MAIN = "refs/heads/main:refs/heads/main"
 TAG = "refs/tags/v1:refs/tags/v1"
-REPOSITORY = "fatal: Could not read from remote repository.\n\nPlease make sure you have the correct access rights\n"
+REPOSITORY = (
+    "fatal: Could not read from remote repository.\n\n"
+    "Please make sure you have the correct access rights\nand the repository exists.\n"
+)
 
 FATAL: list[tuple[MirrorFault, str]] = [
     ("unreachable", "fatal: unable to access 'https://x/': Could not resolve host: x"),
@@ -42,7 +45,8 @@ FATAL: list[tuple[MirrorFault, str]] = [
 def test_push_that_came_to_nothing(fault: MirrorFault, said: str):
     outcome = read_answer(128, "", said)
     assert (outcome.fault, outcome.main_taken) == (fault, False)
-    assert "Please make sure" not in outcome.detail
+    assert "make sure" not in outcome.detail
+    assert "repository exists" not in outcome.detail
 
 
 @pytest.mark.parametrize(

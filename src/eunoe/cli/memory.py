@@ -4,6 +4,7 @@ import click
 
 from eunoe.cli.memory_changes import convert, restore, take_in
 from eunoe.cli.memory_reading import blame, check, diff, export, log, show, status
+from eunoe.cli.mirrors import mirror
 from eunoe.cli.reflections import reflect_command, review
 
 
@@ -12,5 +13,19 @@ def memory() -> None:
     """Look at memory files and their history, and change them."""
 
 
-for command in (status, log, show, diff, blame, check, export, restore, take_in, convert, reflect_command, review):
+for command in (
+    status,
+    log,
+    show,
+    diff,
+    blame,
+    check,
+    export,
+    restore,
+    take_in,
+    convert,
+    reflect_command,
+    review,
+    mirror,
+):
     memory.add_command(command)

@@ -55,6 +55,8 @@ _SAID: Final[tuple[tuple[MirrorFault, re.Pattern[str]], ...]] = (
 )
 """What is said of a push that did not come to its references. The first that fits decides: the way comes first."""
 
+_SAYS_NOTHING: Final = ("hint:", "Please make sure", "and the repository exists", "error: failed to push some refs")
+
 _DIVERGED: Final = re.compile(r"\[rejected\]|non-fast-forward|\(fetch first\)|already exists")
 _PASSING: Final = re.compile(r"cannot lock ref|failed to update ref|incorrect old value|remote failure")
 
@@ -81,7 +83,7 @@ def _fault(refused: list[str], stderr: str) -> MirrorFault:
 
 
 def _detail(refused: list[str], stderr: str) -> str:
-    said = [line for line in stderr.splitlines() if line.strip() and not line.startswith(("hint:", "Please make sure"))]
+    said = [line for line in stderr.splitlines() if line.strip() and not line.startswith(_SAYS_NOTHING)]
     names = [line.lstrip("!\t").partition(":")[2].replace("\t", " ") for line in refused]
     text = without_secrets(" ".join(" ".join([*names, *said]).split()))
     return "".join(character for character in text if character.isprintable())[:_MOST_SAID]

@@ -89,6 +89,12 @@ class BranchBody(Struct, kw_only=True):
     revision: str | None = None
 
 
+class MirrorBody(Struct, kw_only=True):
+    """The address of the git remote that memory is mirrored to: https, http, ssh, or an absolute path."""
+
+    url: str
+
+
 class MergeBody(Struct, kw_only=True):
     """What to merge into memory, and what becomes of files that both sides changed."""
 
