@@ -24,6 +24,11 @@ FATAL: list[tuple[MirrorFault, str]] = [
     ("unreachable", f"ssh: connect to host x port 22: Connection timed out\n{REPOSITORY}"),
     ("unreachable", f"ssh: Could not resolve hostname x: Name or service not known\n{REPOSITORY}"),
     ("unreachable", f"kex_exchange_identification: Connection closed by remote host\n{REPOSITORY}"),
+    ("unreachable", "error: RPC failed; HTTP 429 curl 22 The requested URL returned error: 429"),
+    ("rejected", "error: RPC failed; HTTP 413 curl 22 The requested URL returned error: 413\nfatal: early EOF"),
+    ("access", "error: RPC failed; HTTP 403 curl 22 The requested URL returned error: 403"),
+    ("access", f"Received disconnect from x: 2: Too many authentication failures\n{REPOSITORY}"),
+    ("missing", "fatal: unable to access 'https://x/': The requested URL returned error: 410"),
     ("access", "fatal: Authentication failed for 'https://x/'"),
     ("access", "fatal: could not read Username for 'https://x': terminal prompts disabled"),
     (

@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -401,6 +403,40 @@ async def test_commit_of_a_process_that_was_killed_is_pushed_by_the_next(tmp_pat
         await until(agent, current)
     assert git(remote, "show", "main:notes/last.md") == "The last words.\n"
     assert main_of(remote) == main_of(tree)
+
+
+_PUSH = """
+import sys
+import eunoe
+with eunoe.open_sync(sys.argv[1]) as home:
+    home.agents()[0].memory.push_mirror()
+"""
+
+
+async def test_process_that_is_killed_between_push_and_record_pushes_nothing_twice(tmp_path: Path):
+    remote = bare(tmp_path / "mirror.git")
+    marks = tmp_path / "marks"
+    async with opened(tmp_path) as (home, agent):
+        tree = tree_of(home, agent)
+        await agent.memory.set_mirror(remote)
+        await until(agent, current)
+        put_hook(remote, "post-receive", f"#!/bin/sh\ncat >> {marks}\nsleep 1\n")
+        git(tree, "commit", "-q", "--allow-empty", "-m", "By hand")
+
+    def die() -> int:
+        with subprocess.Popen([sys.executable, "-c", _PUSH, str(tmp_path / "home")]) as process:
+            deadline = time.monotonic() + BOUND
+            while not (marks.exists() and marks.read_text()):
+                assert time.monotonic() < deadline
+                threading.Event().wait(0.005)
+            process.kill()
+            return process.wait(BOUND)
+
+    assert await anyio.to_thread.run_sync(die) == -signal.SIGKILL
+    async with opened(tmp_path) as (_, agent):
+        assert current(await agent.memory.push_mirror())
+        assert main_of(remote) == main_of(tree)
+    assert len(marks.read_text().splitlines()) == 1  # the remote saw one change of main
 
 
 async def test_settings_and_hooks_in_the_repository_lead_nowhere_and_keys_stay_here(

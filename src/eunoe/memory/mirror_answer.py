@@ -31,7 +31,7 @@ _SAID: Final[tuple[tuple[MirrorFault, re.Pattern[str]], ...]] = (
         re.compile(
             r"could not resolve|name or service not known|temporary failure in name resolution|failed to connect"
             r"|couldn't connect|connection (?:refused|reset|closed|timed out)|timed out|network is unreachable"
-            r"|no route to host|returned error: (?:408|429|5\d\d)|operation too slow|unexpected disconnect|early eof"
+            r"|no route to host|operation too slow|unexpected disconnect|early eof"
             r"|rpc failed|empty reply|broken pipe|gnutls|ssl_read|proxy connect aborted",
             re.IGNORECASE,
         ),
@@ -40,20 +40,28 @@ _SAID: Final[tuple[tuple[MirrorFault, re.Pattern[str]], ...]] = (
         "access",
         re.compile(
             r"authentication failed|could not read (?:username|password)|permission denied|host key verification"
-            r"|returned error: (?:401|403|407)|certificate|dubious ownership|access denied|unauthorized",
+            r"|too many authentication failures|certificate|dubious ownership|access denied|unauthorized",
             re.IGNORECASE,
         ),
     ),
     (
         "missing",
         re.compile(
-            r"does not appear to be a git repository|repository .*not found|returned error: (?:404|410)"
-            r"|no such file or directory",
+            r"does not appear to be a git repository|repository .*not found|no such file or directory",
             re.IGNORECASE,
         ),
     ),
 )
 """What is said of a push that did not come to its references. The first that fits decides: the way comes first."""
+
+_STATUS: Final = re.compile(r"(?:returned error:|HTTP) (\d{3})\b")
+"""How curl and git tell the status of an HTTP answer."""
+
+_OF_STATUS: Final[dict[int, MirrorFault]] = {
+    **dict.fromkeys((401, 403, 407), "access"),
+    **dict.fromkeys((404, 410), "missing"),
+    **dict.fromkeys((408, 425, 429), "unreachable"),
+}
 
 _SAYS_NOTHING: Final = ("hint:", "Please make sure", "and the repository exists", "error: failed to push some refs")
 
@@ -76,6 +84,10 @@ def _fault(refused: list[str], stderr: str) -> MirrorFault:
             return "diverged"
         others = [line for line in refused if not _DIVERGED.search(line)]
         return "unreachable" if all(_PASSING.search(line) for line in others) else "rejected"
+    told = _STATUS.search(stderr)
+    if told is not None:
+        status = int(told[1])
+        return _OF_STATUS.get(status, "rejected" if status < 500 else "unreachable")
     for fault, words in _SAID:
         if words.search(stderr):
             return fault

@@ -38,6 +38,11 @@ _KEPT: Final = (
 )
 """Variables that git needs to find its way and its credentials. The rest, keys of models among them, it never sees."""
 
+_SSH: Final = (
+    "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=15 -o ServerAliveCountMax=4 -o ControlPath=none"
+)
+"""Asks nobody, gives up on a host that is gone, and leaves no connection behind that others would share."""
+
 _SETTINGS: Final = (
     *("core.hooksPath=/dev/null", "core.askPass=", "gc.auto=0", "push.gpgSign=false"),
     *("push.followTags=false", "http.lowSpeedLimit=100", "http.lowSpeedTime=60"),
@@ -82,7 +87,7 @@ def _environment(repository: MemoryRepository, folder: Path) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GCM_INTERACTIVE": "never",
         "SSH_ASKPASS_REQUIRE": "never",
-        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes -o ConnectTimeout=20 -o ControlPath=none",
+        "GIT_SSH_COMMAND": _SSH,
         "GIT_SSH_VARIANT": "ssh",
     }
 
