@@ -1,5 +1,6 @@
 """One verdict on a commit: the hook of the working tree, a push, and the compile say the same of a file (I9)."""
 
+import json
 import os
 import subprocess
 import sys
@@ -10,9 +11,13 @@ from typing import Final
 
 import pytest
 from files_house import HEADER, FilesHouse, git
+from runtime_rig import send
 
 from eunoe.embedded import Home
+from eunoe.memory.constraints import CONFIG
+from eunoe.memory.hook import APPROVED
 from eunoe.memory.push_hook import push_hooks
+from eunoe.state.errors import InvalidInput
 
 pytestmark = [pytest.mark.slow, pytest.mark.anyio]
 
@@ -69,10 +74,10 @@ def _stage(folder: Path, files: Files) -> None:
         )
 
 
-def _said(folder: Path, *words: str) -> str:
+def _said(folder: Path, *words: str, **extra: str) -> str:
     """Run git as Nell and return what it told her, whether it did what she asked or not."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), "LC_ALL": "C.UTF-8"}
-    environment |= {"GIT_CONFIG_NOSYSTEM": "1", "MEMORY_PYTHON": sys.executable}
+    environment |= {"GIT_CONFIG_NOSYSTEM": "1", "MEMORY_PYTHON": sys.executable, **extra}
     who = ("-c", "user.name=Nell", "-c", "user.email=nell@example.org")
     done = subprocess.run(["git", "-C", str(folder), *who, *words], env=environment, capture_output=True, check=False)
     return done.stderr.decode("utf-8", "surrogateescape")
@@ -141,3 +146,36 @@ async def test_files_that_are_only_announced_are_not_judged(home: Home, tmp_path
     (house.tree / "system" / "tea.md").write_bytes(TEXT)
     assert _said(house.tree, "commit", "-qm", "tea alone", "system/tea.md") == ""
     assert (await house.agent.block("system/tea")).value == "Some text.\n"
+
+
+async def test_limits_of_the_repository_hold_at_every_door(home: Home, tmp_path: Path):
+    house, push = await _prepared(home, tmp_path)
+    named = "---\nname: x\ndescription: About x\n---\n"
+    limits = json.dumps({"version": 1, "maxFileCharacters": 60, "readOnlyFiles": ["rules.md"]})
+    files = {"MEMORY.md": "# Index\n", "rules.md": f"{named}Be kind.", "tea.md": f"{named}Green.", CONFIG: limits}
+    git(house.clone, "rm", "-rq", "system")
+    _stage(house.clone, {path: (_FILE, text.encode()) for path, text in files.items()})
+    git(house.clone, "commit", "-qm", "the other layout")
+    assert push("main") == ""
+    await house.agent.update_block("tea", value="Black.")
+    long = f"Has {len(named) + 50} characters; {CONFIG} allows 60."
+    with pytest.raises(InvalidInput, match=long):
+        await house.agent.update_block("tea", value="x" * 50)
+    with pytest.raises(InvalidInput, match=long):
+        await house.agent.memory.write("tea.md", named + "x" * 50)
+    tool = 'TOOL:memory_replace {"label": "rules", "old_string": "kind", "new_string": "rude"}\nTHEN:\nSAY:Done.'
+    told = await send(home, house.agent, tool)
+    assert [(part.status, "read-only" in part.content) for part in told.returns] == [("error", True)]
+    for path, text, said in (
+        ("tea.md", named + "x" * 50, long),
+        ("rules.md", f"{named}Be rude.", "read-only"),
+        (CONFIG, "{}", "cannot be understood"),
+    ):
+        (house.tree / path).write_text(text)
+        assert said in _said(house.tree, "commit", "-qam", "by hand")
+        git(house.tree, "checkout", "-q", "HEAD", "--", path)
+    # An agent that commits may not raise a limit, unless a person lets it.
+    (house.tree / CONFIG).write_text(limits.replace("60", "6000"))
+    assert "Ask the user to change it." in _said(house.tree, "commit", "-qam", "more", EUNOE_ACTOR="agent")
+    assert _said(house.tree, "commit", "-qam", "more", EUNOE_ACTOR="agent", **{APPROVED: "1"}) == ""
+    await house.agent.update_block("tea", value="x" * 50)

@@ -21,6 +21,8 @@ FileRule = Literal[
     "skill",
     "value",
     "limit",
+    "limits",
+    "depth",
     "read only",
 ]
 """The rules that a memory file can break."""

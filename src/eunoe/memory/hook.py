@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TextIO
 
+from eunoe.memory.constraints import CONFIG
 from eunoe.memory.file_changes import Actor
 from eunoe.memory.file_problems import FileProblem
 from eunoe.memory.judgement import judge
@@ -19,6 +20,9 @@ from eunoe.state.errors import EunoeError, StoreError
 
 GIT_SECONDS: Final = 60.0
 """How long git may take to say what is about to be committed."""
+
+APPROVED: Final = "LETTA_MEMORY_CONSTRAINTS_UPDATE"
+"""The setting in the environment (``1``) by which a person lets an agent's commit change the limits of memory."""
 
 _REFUSED: Final = "This commit was refused: its files cannot be memory as they are."
 
@@ -45,7 +49,10 @@ def staged_problems(repository: MemoryRepository, actor: Actor) -> list[FileProb
     """Judge what is about to be committed against HEAD. Raises ``StoreError`` when git or an object cannot be read."""
     handle = repository.handle()
     before = () if handle.head_is_unborn else repository.snapshot(str(handle.head.target)).entries
-    return judge(repository, before, repository.folder(_staged_tree(repository)).entries, actor)
+    problems = judge(repository, before, repository.folder(_staged_tree(repository)).entries, actor)
+    if os.environ.get(APPROVED) == "1":
+        return [problem for problem in problems if (problem.path, problem.rule) != (CONFIG, "read only")]
+    return problems
 
 
 def _staged_tree(repository: MemoryRepository) -> str:

@@ -5,7 +5,8 @@ import os
 import stat
 
 from eunoe.memory.file_problems import FileProblem
-from eunoe.memory.file_rules import MAX_FILE, check_tree
+from eunoe.memory.file_rules import MAX_FILE
+from eunoe.memory.judgement import file_problems
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.status import WorkingTree
 from eunoe.memory.tree import EXECUTABLE, FILE, SYMLINK, TreeEntry
@@ -32,7 +33,7 @@ def working_tree_problems(repository: MemoryRepository, commit: str, tree: Worki
     def read(entry: TreeEntry) -> bytes:
         return texts[entry.path] if entry.path in texts else repository.read(entry.blob_id)
 
-    return check_tree([entries[path] for path in sorted(entries)], read, since=committed)
+    return file_problems([entries[path] for path in sorted(entries)], read, since=committed)
 
 
 def _working_entry(repository: MemoryRepository, path: str) -> tuple[TreeEntry | None, bytes]:

@@ -5,8 +5,8 @@ from datetime import datetime
 from msgspec import structs
 
 from eunoe.memory.file_blocks import render_block
-from eunoe.memory.file_rules import check_tree
 from eunoe.memory.hooks import install_hook
+from eunoe.memory.judgement import file_problems
 from eunoe.memory.paths import path_of
 from eunoe.memory.repository_create import create_repository
 from eunoe.memory.trailers import commit_message
@@ -66,7 +66,7 @@ def begin_files(tx: Transaction, homes: MemoryHomes, agent: Agent, now: datetime
         return _take_up(tx, homes, agent, rows, now)
     files = {path_of(row.label): render_block(None, path_of(row.label), row) for row in rows}
     entries = [TreeEntry(path=path, blob_id="", mode=FILE, size=len(files[path])) for path in sorted(files)]
-    for problem in check_tree(entries, lambda entry: files[entry.path]):
+    for problem in file_problems(entries, lambda entry: files[entry.path]):
         raise problem.as_error()  # before there is a repository, which no failed transaction takes back
     homes.clear_unfinished()
     repository = create_repository(

@@ -5,10 +5,12 @@ from datetime import datetime
 
 from msgspec import Struct
 
+from eunoe.memory.constraints import config_of
 from eunoe.memory.file_blocks import render_block
-from eunoe.memory.file_changes import Actor, check_change
+from eunoe.memory.file_changes import Actor
 from eunoe.memory.front_matter import MemoryFile
 from eunoe.memory.git_library import Author
+from eunoe.memory.judgement import change_problems
 from eunoe.memory.paths import in_prompt, label_of, path_of
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import agent_author
@@ -99,12 +101,13 @@ class FileStore:
     def judge(self, before: str, after: str, actor: Actor) -> None:
         """Raise the verdict on the first file of a commit that this actor may not make so, against one before (I9)."""
         old, new = self.repository.snapshot(before), self.repository.snapshot(after)
-        changed = {change.path for change in changed_paths(old, new)}
-        problems = check_change(
-            [entry for entry in old.entries if entry.path in changed],
-            [entry for entry in new.entries if entry.path in changed],
+        changes = changed_paths(old, new)
+        problems = change_problems(
+            [change.before for change in changes if change.before],
+            [change.after for change in changes if change.after],
             lambda entry: self.repository.read(entry.blob_id),
             actor,
+            (config_of(old.entries), config_of(new.entries)),
         )
         for problem in (*problems, *problems_of(self.repository, after, before)):
             raise problem.as_error()

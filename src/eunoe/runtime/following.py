@@ -17,9 +17,9 @@ from msgspec import structs
 
 from eunoe.memory.file_blocks import changes_from, spec_from
 from eunoe.memory.file_problems import FileProblem
-from eunoe.memory.file_rules import check_tree
 from eunoe.memory.front_matter import MemoryFile, parse
 from eunoe.memory.git_library import Author
+from eunoe.memory.judgement import file_problems
 from eunoe.memory.locks import writing
 from eunoe.memory.merge import MergeConflict, merge
 from eunoe.memory.paths import in_prompt, is_index, label_of, layout_of, memory_folders
@@ -106,7 +106,7 @@ def problems_of(repository: MemoryRepository, commit: str, since: str | None) ->
     sized = {entry.path: entry for entry in repository.with_sizes(tuple(new.values()))}
     entries = [sized.get(entry.path, entry) for entry in after.entries]
     accepted = before.entries if before else ()
-    return check_tree(entries, lambda entry: repository.read(entry.blob_id), since=accepted)
+    return file_problems(entries, lambda entry: repository.read(entry.blob_id), since=accepted)
 
 
 def _reason(problems: Sequence[FileProblem]) -> str:

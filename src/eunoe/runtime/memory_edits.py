@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from msgspec import Struct
 
 from eunoe.memory import history
-from eunoe.memory.file_changes import check_change
 from eunoe.memory.file_problems import FileProblem
 from eunoe.memory.git_library import Author
+from eunoe.memory.judgement import change_problems
 from eunoe.memory.paths import check_path
 from eunoe.memory.revisions import resolve
 from eunoe.memory.snapshot import changed_paths
@@ -107,13 +107,10 @@ async def restore_files(
 def _protected(files: FileStore, then: str, paths: Collection[str]) -> list[FileProblem]:
     """Return which of the paths a user may not make as they were then, because they are read-only now."""
     repository = files.repository
-    before, after = repository.snapshot(files.head.revision).entries, repository.snapshot(then).entries
-    problems = check_change(
-        [entry for entry in before if entry.path in paths],
-        [entry for entry in after if entry.path in paths],
-        lambda entry: repository.read(entry.blob_id),
-        "user",
-    )
+    before = repository.snapshot(files.head.revision).entries
+    back = [entry for entry in repository.snapshot(then).entries if entry.path in paths]
+    after = sorted([*back, *(entry for entry in before if entry.path not in paths)], key=lambda entry: entry.path)
+    problems = change_problems(before, after, lambda entry: repository.read(entry.blob_id), "user")
     return [problem for problem in problems if problem.rule == "read only"]
 
 
