@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import anyio
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
@@ -49,7 +50,8 @@ async def list_tools(session: ClientSession) -> ToolList:
             cursor = None
         if not cursor or cursor in seen:
             break
-    return judge_tools(job.listed if job else ())
+    # A schema takes a millisecond to check.
+    return await anyio.to_thread.run_sync(judge_tools, job.listed if job else ())
 
 
 async def call_tool(session: ClientSession, name: str, arguments: Mapping[str, Any]) -> ToolResult:

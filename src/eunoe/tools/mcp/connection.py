@@ -207,7 +207,8 @@ class Connection:
         if not isinstance(message, Exception):
             return
         if self.target.kind == "sse":
-            self._fail(explain(self.target, message) or unreadable(self.target))
+            garbled = isinstance(message, ValueError)
+            self._fail(unreadable(self.target) if garbled else self._meaning(message))
         else:
             self._garbage += 1
 

@@ -27,7 +27,7 @@ MOST_KEPT: Final = 32
 _FORGOTTEN: Final = (400, 404)
 """The statuses with which servers answer a session that they do not know any more; the request was not taken."""
 
-Spawn = Callable[[Callable[[], Coroutine[Any, Any, object]]], None]
+Spawn = Callable[[Callable[[], Coroutine[Any, Any, object]]], object]
 """Runs something beside, for as long as the store is open."""
 
 
