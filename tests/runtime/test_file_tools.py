@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
-from runtime_rig import Told, send
+from runtime_rig import Told, open_home, send
 
 from eunoe.embedded import Agent, Home
 from eunoe.state.errors import NotFound
+from eunoe.state.ids import named_id
+from eunoe.store.database import Transaction
 from eunoe.tools.files import FILE_TOOLS
 
 pytestmark = pytest.mark.anyio
@@ -108,3 +110,30 @@ async def test_an_agent_s_files_go_aside_with_it(filed: Agent, tmp_path: Path):
     with pytest.raises(NotFound):
         await filed.state()
     assert list((tmp_path / "memory" / "deleted").iterdir())
+
+
+async def test_agents_of_a_store_that_had_fewer_tools_get_the_new_ones_once(tmp_path: Path):
+    async with open_home(tmp_path) as home:
+        made = {
+            "files": await home.create_agent(model="scripted/demo", tags=GIT, memory={"human": "x"}),
+            "bare": await home.create_agent(model="scripted/demo", tags=GIT, include_base_tools=False),
+            "blocks": await home.create_agent(model="scripted/demo", memory={"human": "x"}),
+        }
+        before = {name: await names(agent) for name, agent in made.items()}
+
+        def forget(tx: Transaction) -> None:
+            opened = named_id("tool", "memory_open")
+            tx.execute("DELETE FROM agents_tools WHERE tool_id = ?", (opened,))
+            tx.execute("DELETE FROM tools WHERE id = ?", (opened,))
+
+        await home.runtime.db.write(forget)
+        assert "memory_open" not in await names(made["files"])
+    async with open_home(tmp_path) as home:
+        agents = {name: await home.agent(agent.id) for name, agent in made.items()}
+        assert {name: sorted(await names(agent)) for name, agent in agents.items()} == {
+            name: sorted(held) for name, held in before.items()
+        }
+        kept = [tool.id for tool in (await agents["files"].state()).tools if tool.name != "memory_open"]
+        await agents["files"].update(tool_ids=tuple(kept))
+    async with open_home(tmp_path) as home:
+        assert "memory_open" not in await names(await home.agent(made["files"].id)), "it was taken away by a person"

@@ -18,6 +18,7 @@ from eunoe.runtime.checkpoint import End
 from eunoe.runtime.commit import commit
 from eunoe.runtime.failures import OWN_FAULT, describe_own_error
 from eunoe.runtime.file_reading import FileReader
+from eunoe.runtime.file_tools import store_builtins
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.loop import Ports, ended_event, finish_broken, run_turn
@@ -37,11 +38,10 @@ from eunoe.state.events import Event, RunStarted
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
 from eunoe.state.runs import UNFINISHED, RunError
-from eunoe.store import full_text, run_events, runs, tools
+from eunoe.store import full_text, run_events, runs
 from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
 from eunoe.store.sqlite import open_sqlite
-from eunoe.tools.builtin import builtin_tools
 from eunoe.tools.mcp.sessions import McpSessions
 
 _log: Final = logging.getLogger(__name__)
@@ -302,8 +302,7 @@ class Runtime:
 
 
 def _prepare(tx: Transaction, is_running: Callable[[Conversation], bool], now: datetime) -> int:
-    for tool in builtin_tools(now):
-        tools.upsert_builtin(tx, tool)
+    store_builtins(tx, now)
     return sweep(tx, is_running=is_running, now=now)
 
 
