@@ -77,18 +77,18 @@ def _told(name: str, value: float, reach: float | None, note: str) -> Figure:
     return Figure(name=name, value=value, reach=reach, unit="ms", note=note)
 
 
+def write_example_files(path: Path, size: int) -> None:
+    """Write so many memory files below a folder, the first of them under ``system/``."""
+    for n in range(size):
+        file = path / (f"system/{n:04}.md" if n < IN_PROMPT else f"notes/{n // 100:03}/{n:05}.md")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"---\ndescription: Note %d\n---\n" % n + b"What is known about it, line after line.\n" * 20)
+
+
 def _make(path: Path, size: int) -> MemoryRepository:
-    files = {
-        f"system/{n:04}.md" if n < IN_PROMPT else f"notes/{n // 100:03}/{n:05}.md": (
-            b"---\ndescription: Note %d\n---\n" % n + b"What is known about it, line after line.\n" * 20
-        )
-        for n in range(size)
-    }
     # All files at once in one commit; made without waiting for the disk at each of them, which is not what is measured.
     create_repository(path, agent_id=path.name, agent_name="Bench", files={}, message="Begin", when=_now())
-    for name, data in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(data)
+    write_example_files(path, size)
     _git(path, "add", "-A")
     _git(path, "commit", "-q", "-m", "Files")
     return MemoryRepository.open(path)

@@ -5,9 +5,10 @@ import sys
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from eunoe.memory import yaml_mapping
 from eunoe.memory.file_problems import FileProblem
 from eunoe.memory.front_matter import MemoryFile, parse
 from eunoe.memory.yaml_mapping import MAX_CHARACTERS
@@ -211,9 +212,43 @@ def test_G13_without_the_yaml_reader_the_error_says_what_to_install():
         "from eunoe.state.errors import InvalidInput\n"
         "assert parse(b'no front matter', 'a.md').body == 'no front matter'\n"
         "try:\n"
-        "    parse(b'---\\na: b\\n---\\n', 'a.md')\n"
+        "    parse(b'---\\na: [b]\\n---\\n', 'a.md')\n"
         "except InvalidInput as error:\n"
         "    print(error.message)\n"
     )
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert "pip install 'eunoe[git]'" in told.stdout
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["description", "read_only", "y", "null", "a_b", "true", ""]),
+            st.sampled_from([": ", ":", " : ", ":  "]),
+            st.text(st.sampled_from("aTZ09 ,.()/_-:#'\"&*?~\u00e9"), max_size=8)
+            | st.sampled_from(["true", "null", "yes", "False", "No", "x - y", "inf", "e5", "a: b", "a #b", "Aa."]),
+        ).map("".join),
+        max_size=3,
+    ).map("\n".join),
+    st.sampled_from(["", "\n", "\n\n", "\r\n"]),
+)
+@example("description: Facts about the user\nread_only: true\nlimit: 20", "\n")
+def test_simple_lines_are_read_as_the_whole_of_yaml_reads_them(text: str, end: str):
+    simple = yaml_mapping._simple_lines(text + end)
+    if simple is not None:
+        reader = yaml_mapping._Reader(text + end)
+        first = reader.next()
+        assert first is not None
+        assert first.kind == "mapping"
+        assert tuple(reader.entries()) == simple
+        reader.require_end()
+
+
+def test_simple_lines_are_what_most_front_matter_is():
+    text = "description: What is known about it (so far), e.g. names.\nread_only: true\n"
+    assert yaml_mapping._simple_lines(text) == yaml_mapping.read_mapping(text)
+    assert [(entry.key, entry.value) for entry in yaml_mapping.read_mapping(text)] == [
+        ("description", "What is known about it (so far), e.g. names."),
+        ("read_only", True),
+    ]
+    assert text[yaml_mapping.read_mapping(text)[1].start :] == "read_only: true\n"

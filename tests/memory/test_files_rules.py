@@ -14,7 +14,8 @@ from eunoe.memory import verdict
 from eunoe.memory.file_blocks import render_block
 from eunoe.memory.file_changes import check_change
 from eunoe.memory.file_problems import FileProblem
-from eunoe.memory.file_rules import MAX_FILE, MAX_PROMPT_FILE, MAX_SYSTEM_FILE, check_tree
+from eunoe.memory.file_rules import MAX_FILE, MAX_PROMPT_FILE, MAX_SYSTEM_FILE, check_contents, check_tree
+from eunoe.memory.paths import layout_of, memory_folders
 from eunoe.memory.tools import edit
 from eunoe.memory.tree import EXECUTABLE, FILE, SUBMODULE, SYMLINK, TreeEntry
 from eunoe.state.blocks import Block, BlockChanges
@@ -163,6 +164,25 @@ def test_files_that_were_accepted_before_are_not_read_again():
     found = check_tree(now, repository.read, since=since)
     assert [problem.path for problem in found] == ["system/b.md"]
     assert repository.read_paths == ["system/b.md", "new.md"]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        *(files for files, _ in LAYOUT_1.values()),
+        *({"MEMORY.md": "Index.", **files} for files, _ in LAYOUT_2.values()),
+    ],
+    ids=[*(f"layout 1: {case}" for case in LAYOUT_1), *(f"layout 2: {case}" for case in LAYOUT_2)],
+)
+def test_changed_contents_alone_are_judged_as_the_whole_commit_is(files: Files):
+    repository = Repository()
+    now = repository.tree(files)
+    since = repository.tree({path: ("" if index else data) for index, (path, data) in enumerate(files.items())})
+    paths = [entry.path for entry in now]
+    changed = [entry for entry in now if entry not in since]
+    alone = check_contents(changed, layout_of(paths), memory_folders(paths), repository.read)
+    whole = [problem for problem in check_tree(now, repository.read, since=since) if problem.rule != "clash"]
+    assert [problem.sentence for problem in alone] == [problem.sentence for problem in whole]
 
 
 def test_a_new_index_brings_its_rules_to_files_that_did_not_change():

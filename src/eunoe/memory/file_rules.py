@@ -1,6 +1,6 @@
 """May a commit hold these files? One answer for the API, the tools, the commit hook and a push (I9)."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Final, Literal
 
 from eunoe.memory.file_blocks import spec_from
@@ -58,6 +58,24 @@ def check_tree(entries: Sequence[TreeEntry], read: Read, *, since: Sequence[Tree
     for entry, kind in zip(entries, kinds, strict=True):
         if (entry, kind) not in accepted:
             problems += _check_entry(entry, kind, layout, read)
+    return _in_order(problems)
+
+
+def check_contents(
+    entries: Sequence[TreeEntry], layout: Layout, folders: Collection[str], read: Read
+) -> list[FileProblem]:
+    """Return what is wrong with the files that changed in a commit whose paths are those of an accepted one.
+
+    ``folders`` are those that belong to memory in layout 2. What depends on names alone was judged with that commit,
+    and so were the files that stand as they were. Raises as ``check_tree`` does.
+    """
+    known = {"", *folders} if layout == 2 else set[str]()
+    kinds: list[_Kind] = [_kind(entry.path, layout, known) for entry in entries]
+    found = [_check_entry(entry, kind, layout, read) for entry, kind in zip(entries, kinds, strict=True)]
+    return _in_order([problem for problems in found for problem in problems])
+
+
+def _in_order(problems: list[FileProblem]) -> list[FileProblem]:
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.rule))
 
 

@@ -98,7 +98,12 @@ def clashes(paths: Iterable[str]) -> list[tuple[str, str]]:
     folders: dict[str, str] = {}
     found: list[tuple[str, str]] = []
     ordered = sorted(set(paths))
+    looked_at: set[str] = set()
     for path in ordered:
+        above = path.rpartition("/")[0]
+        if above in looked_at:
+            continue
+        looked_at.add(above)
         parts = path.split("/")
         for end in range(1, len(parts)):
             folder = "/".join(parts[:end])
@@ -143,4 +148,6 @@ def _above(folder: str) -> set[str]:
 
 
 def _folded(path: str) -> str:
+    if path.isascii():
+        return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())

@@ -90,14 +90,15 @@ def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
         **_render_last(inputs, mode),
     }
     text = _assemble(inputs.system, "\n\n".join(section for section in sections.values() if section))
+    data = text.encode()
     system_hash, memory_revision, inputs_hash = fingerprint(inputs)
     return CompiledPrompt(
         text=text,
-        hash=_sha256(text.encode()),
+        hash=_sha256(data),
         system_hash=system_hash,
         memory_revision=memory_revision,
         inputs_hash=inputs_hash,
-        sections=_account(text, sections, parts, copies=max(1, inputs.system.count(PLACEHOLDER))),
+        sections=_account((len(text), len(data)), sections, parts, copies=max(1, inputs.system.count(PLACEHOLDER))),
     )
 
 
@@ -199,23 +200,22 @@ def _assemble(system: str, sections: str) -> str:
 
 
 def _account(
-    text: str, sections: dict[str, str], parts: tuple[tuple[str, str], ...], *, copies: int
+    whole: tuple[int, int], sections: dict[str, str], parts: tuple[tuple[str, str], ...], *, copies: int
 ) -> tuple[Section, ...]:
-    def measure(name: str, part: str) -> Section:
-        return Section(name=name, characters=len(part) * copies, tokens=tokens_of_bytes(len(part.encode()) * copies))
+    """Return the account of a text; ``whole`` is its length in characters and in bytes."""
 
-    whole = "".join(sections.values())
-    system = Section(
-        name="system",
-        characters=len(text) - len(whole) * copies,
-        tokens=tokens_of_bytes(len(text.encode()) - len(whole.encode()) * copies),
-    )
-    account = [system]
-    for name, section in sections.items():
-        if section:
-            account.append(measure(name, section))
+    def section(name: str, characters: int, size: int) -> Section:
+        return Section(name=name, characters=characters, tokens=tokens_of_bytes(size))
+
+    # A text of many files is encoded once for each of these, which is most of what an account costs.
+    sizes = {name: (len(text) * copies, len(text.encode()) * copies) for name, text in sections.items()}
+    characters, size = (sum(lengths) for lengths in zip(*sizes.values(), strict=True))
+    account = [section("system", whole[0] - characters, whole[1] - size)]
+    for name, lengths in sizes.items():
+        if lengths[0]:
+            account.append(section(name, *lengths))
         if name in {"memory_blocks", "memory_files"}:
-            account += [measure(*part) for part in parts]
+            account += [section(part, len(text) * copies, len(text.encode()) * copies) for part, text in parts]
     return tuple(account)
 
 

@@ -5,7 +5,8 @@ Format: Letta v1's and Letta Code's, with order, indentation and escaping of our
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -18,6 +19,9 @@ _SYSTEM: Final = "system/"
 _SKILLS: Final = "skills/"
 _SELF: Final = "system/persona.md"
 _NOT_SHOWN: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
+
+_TREES: Final = 8
+"""Drawn trees that are kept, of the memories that were rendered last."""
 
 
 class ShownFile(Struct, frozen=True, kw_only=True):
@@ -68,7 +72,7 @@ def render_files(view: FileView) -> MemoryText:
         if file.path != _SELF:
             _place(tree, _parts(file.path), file)
     texts: list[tuple[str, str]] = []
-    inner = [*_folder(tree, "", tags, texts), *_external(view.names)]
+    inner = [*_folder(tree, "", tags, texts), *_external(tuple(view.names))]
     sections = [text for _, text in own]
     if inner:
         sections.append("\n".join(["<memory>", *inner, "</memory>"]))
@@ -95,9 +99,11 @@ def element(kind: str, name: str) -> tuple[str, str]:
 
 def path_text(path: str) -> str:
     """Return a path as one line without any ``<``; line breaks and the like are written as numbers."""
-    return "".join(
-        f"&#{ord(character)};" if unicodedata.category(character) in _NOT_SHOWN else character for character in path
-    ).replace("<", "&lt;")
+    if not path.isprintable():  # what is printable has nothing of ``_NOT_SHOWN``
+        path = "".join(
+            f"&#{ord(character)};" if unicodedata.category(character) in _NOT_SHOWN else character for character in path
+        )
+    return path.replace("<", "&lt;")
 
 
 def attribute_text(name: str) -> str:
@@ -160,7 +166,9 @@ def _projection(path: str) -> str:
     return f"<projection>$MEMORY_DIR/{path_text(path)}</projection>"
 
 
-def _external(names: Iterable[str]) -> list[str]:
+# An edit seldom adds a file, and to draw the tree of ten thousand costs more than all else that is rendered.
+@lru_cache(maxsize=_TREES)
+def _external(names: tuple[str, ...]) -> list[str]:
     listed = sorted(name for name in names if not name.startswith((_SYSTEM, _SKILLS)))
     if not listed:
         return []

@@ -21,7 +21,7 @@ from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block, BlockSpec
 from eunoe.state.errors import NotFound, StaleRevision
 from eunoe.state.memory import MemoryHead
-from eunoe.store import agents, blocks
+from eunoe.store import agents, blocks, memory_heads
 from eunoe.store.database import Transaction
 
 USER = Author("User", "user@eunoe.local")
@@ -46,7 +46,8 @@ class FileStore:
         self._tx = tx
         self._now = now
         self.agent_id = agent_id
-        self.head: MemoryHead = require_files(follow(tx, homes, agent_id, now), agent_id)
+        follow(tx, homes, agent_id, now)
+        self.head: MemoryHead = require_files(memory_heads.get(tx, agent_id), agent_id)
         self.repository: MemoryRepository = homes.repository(agent_id)
 
     def rows(self) -> tuple[Block, ...]:

@@ -17,16 +17,17 @@ from msgspec import structs
 
 from eunoe.memory.file_blocks import changes_from, spec_from
 from eunoe.memory.file_problems import FileProblem
+from eunoe.memory.file_rules import check_contents, check_tree
 from eunoe.memory.front_matter import MemoryFile, parse
 from eunoe.memory.git_library import Author
-from eunoe.memory.judgement import file_problems
 from eunoe.memory.locks import writing
 from eunoe.memory.merge import MergeConflict, merge
-from eunoe.memory.paths import in_prompt, is_index, label_of, layout_of, memory_folders
+from eunoe.memory.paths import INDEX, in_prompt, is_index, label_of, layout_of, memory_folders
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.settle import merge_settled
 from eunoe.memory.snapshot import PathChange, changed_paths
 from eunoe.memory.trailers import commit_message
+from eunoe.memory.tree import TreeEntry
 from eunoe.memory.verdict import check_change
 from eunoe.memory.working_tree import fast_forward_working_tree, followed_commit, heal_working_tree
 from eunoe.runtime.homes import MemoryHomes
@@ -102,11 +103,23 @@ def problems_of(repository: MemoryRepository, commit: str, since: str | None) ->
     """Return what is wrong with the files of a commit; those that an accepted commit has as well are not read again."""
     before = repository.snapshot(since) if since else None
     after = repository.snapshot(commit)
-    new = {change.after.path: change.after for change in changed_paths(before, after) if change.after}
-    sized = {entry.path: entry for entry in repository.with_sizes(tuple(new.values()))}
-    entries = [sized.get(entry.path, entry) for entry in after.entries]
-    accepted = before.entries if before else ()
-    return file_problems(entries, lambda entry: repository.read(entry.blob_id), since=accepted)
+    changes = changed_paths(before, after)
+    sized = repository.with_sizes([change.after for change in changes if change.after])
+
+    def read(entry: TreeEntry) -> bytes:
+        return repository.read(entry.blob_id)
+
+    if before is not None and _same_names(changes):
+        layout = 2 if after.entry(INDEX) else 1
+        folders = memory_folders([entry.path for entry in after.entries]) if layout == 2 else ()
+        return check_contents(sized, layout, folders, read)
+    new = {entry.path: entry for entry in sized}
+    entries = [new.get(entry.path, entry) for entry in after.entries]
+    return check_tree(entries, read, since=before.entries if before else ())
+
+
+def _same_names(changes: Sequence[PathChange]) -> bool:
+    return all(change.before and change.after for change in changes)
 
 
 def _reason(problems: Sequence[FileProblem]) -> str:
@@ -187,6 +200,13 @@ class _Import:
         )
 
 
+def _moved(before: MemoryHead | None, commit: str, changes: Sequence[PathChange]) -> MemoryHead | None:
+    """Return the head of a commit with the names of the one before, which are then not gathered or stored again."""
+    if before is None or not _same_names(changes):
+        return None
+    return structs.replace(before, revision=commit, unread=None)
+
+
 def import_commit(
     tx: Transaction,
     repository: MemoryRepository,
@@ -204,7 +224,8 @@ def import_commit(
     """
     old = repository.snapshot(before.revision) if before else None
     new = repository.snapshot(commit)
-    head = head_at(repository, agent_id, commit)
+    moved = _moved(before, commit, changed_paths(old, new))
+    head = moved or head_at(repository, agent_id, commit)
     rows = _Import(tx, agent_id, actor, run_id, now)
     if before is not None and before.layout != head.layout:
         for entry in repository.snapshot(before.revision).entries:
@@ -221,7 +242,10 @@ def import_commit(
         label = label_of(change.path)
         if label is not None and change.after is not None:
             rows.put(label, read_file(repository, change.path, change.after.blob_id, head.layout))
-    memory_heads.put(tx, head)
+    if moved:
+        memory_heads.move(tx, agent_id, commit)
+    else:
+        memory_heads.put(tx, head)
     return head
 
 
@@ -267,52 +291,49 @@ def _merge(repository: MemoryRepository, ours: str, theirs: str, now: datetime) 
     )
 
 
-def follow(tx: Transaction, homes: MemoryHomes, agent_id: str, now: datetime) -> MemoryHead | None:
+def follow(tx: Transaction, homes: MemoryHomes, agent_id: str, now: datetime) -> None:
     """Bring the agent's rows to the newest commit of its memory that is good, and heal what a crash left.
 
-    Returns the recorded head as it is then; ``None`` for an agent whose memory is no files.
+    Does nothing for an agent whose memory is no files. While nothing is committed, it costs the same however many files
+    there are.
     """
-    head = memory_heads.get(tx, agent_id)
-    if head is None:
-        return None
+    recorded = memory_heads.standing(tx, agent_id)
+    if recorded is None:
+        return
+    revision, unread = recorded
     repository = homes.repository(agent_id)
-    main, how = standing(repository, head.revision)
-    if how == "same":
-        if followed_commit(repository) != main:
-            publish_after(tx, repository, head.revision)  # the working tree was left behind
-        return _readable(tx, head)
+    main, how = standing(repository, revision)
     if how == "behind" or main is None:
-        publish_after(tx, repository, head.revision)
-        return head
-    if head.unread is not None and head.unread.revision == main:
-        return head
-    problems = problems_of(repository, main, head.revision)
-    if problems:
-        return _unreadable(tx, head, main, _reason(problems))
-    if how == "ahead":
-        publish_after(tx, repository, main)
-        return import_commit(tx, repository, agent_id, head, main, actor="files", run_id=None, now=now)
-    merged = _merge(repository, head.revision, main, now)
-    problems = problems_of(repository, merged, head.revision)
-    if problems:
-        return _unreadable(tx, head, main, f"merged with {head.revision[:10]}, {_reason(problems)}")
-    head = import_commit(tx, repository, agent_id, head, merged, actor="files", run_id=None, now=now)
-    keep_and_publish(tx, repository, merged)
-    return head
+        publish_after(tx, repository, revision)
+    elif how == "same":
+        if followed_commit(repository) != main:
+            publish_after(tx, repository, revision)  # the working tree was left behind
+        if unread:
+            memory_heads.tell_unread(tx, agent_id, None)
+    else:
+        head = require_files(memory_heads.get(tx, agent_id), agent_id)
+        if head.unread is None or head.unread.revision != main:
+            _take_in(tx, repository, head, main, how, now)
 
 
-def _readable(tx: Transaction, head: MemoryHead) -> MemoryHead:
-    if head.unread is None:
-        return head
-    healed = structs.replace(head, unread=None)
-    memory_heads.put(tx, healed)
-    return healed
-
-
-def _unreadable(tx: Transaction, head: MemoryHead, commit: str, reason: str) -> MemoryHead:
-    told = structs.replace(head, unread=UnreadCommit(revision=commit, reason=reason))
-    memory_heads.put(tx, told)
-    return told
+def _take_in(
+    tx: Transaction, repository: MemoryRepository, head: MemoryHead, main: str, how: Standing, now: datetime
+) -> None:
+    """Bring the rows to main, which moved on from the recorded head or apart from it, or tell why it cannot be read."""
+    new, apart = main, how == "apart"
+    reason = _reason(problems_of(repository, main, head.revision))
+    if apart and not reason:
+        new = _merge(repository, head.revision, main, now)
+        reason = _reason(problems_of(repository, new, head.revision))
+        reason = f"merged with {head.revision[:10]}, {reason}" if reason else ""
+    if reason:
+        memory_heads.tell_unread(tx, head.agent_id, UnreadCommit(revision=main, reason=reason))
+        return
+    import_commit(tx, repository, head.agent_id, head, new, actor="files", run_id=None, now=now)
+    if apart:
+        keep_and_publish(tx, repository, new)
+    else:
+        publish_after(tx, repository, new)
 
 
 def is_behind(homes: MemoryHomes, recorded: MemoryHead | None) -> bool:
