@@ -70,6 +70,7 @@ def test_relative_path_is_made_absolute_and_nothing_else_is(tmp_path: Path, monk
     assert absolute_address("backup/ada.git") == str(tmp_path / "backup/ada.git")
     assert [absolute_address(one) for one in GOOD] == GOOD
     assert local_folder("file:///srv/x.git") == local_folder("/srv/x.git") == Path("/srv/x.git")
+    assert local_folder("file:///srv/a%2Fb.git") == Path("/srv/a/b.git")
     assert local_folder("git@example.org:x") is None
 
 

@@ -155,14 +155,25 @@ async def test_no_mirror_is_told_and_addresses_with_secrets_are_refused(tmp_path
         with pytest.raises(InvalidInput) as refused:
             await agent.memory.set_mirror("https://ada:s3cr3t@example.org/x.git")
         assert "s3cr3t" not in refused.value.message
-        with pytest.raises(InvalidInput, match="its own mirror"):
-            await agent.memory.set_mirror(tree_of(home, agent))
         plain = await home.create_agent(model="scripted/demo", memory={"human": "Likes maps."})
         with pytest.raises(Conflict, match="blocks, not files"):
             await plain.memory.set_mirror(tmp_path / "x.git")
         with pytest.raises(NotFound):
             await Agent(home.runtime, "agent-00000000-0000-4000-8000-000000000000").memory.mirror()
         assert (await agent.memory.status()).mirror is None
+
+
+async def test_files_of_memory_that_look_like_a_repository_are_no_mirror(tmp_path: Path):
+    async with opened(tmp_path) as (home, agent):
+        tree = tree_of(home, agent)
+        inside = bare(tree / "notes" / "evil")
+        put_hook(inside, "update", f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+        (tmp_path / "link").symlink_to(inside)
+        written = str(inside).replace("/notes/", "%2Fnotes%2f")
+        for url in (tree, inside, tmp_path / "link", f"file://{inside}", f"file://{written}", f"{tmp_path}/x/../link"):
+            with pytest.raises(InvalidInput, match="folder of the store"):
+                await agent.memory.set_mirror(url)
+        assert not (tmp_path / "ran").exists()
 
 
 async def test_unreachable_mirror_is_tried_again_and_nobody_is_told(tmp_path: Path):

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from eunoe.state.errors import InvalidInput
 
@@ -47,7 +47,8 @@ def local_folder(address: str) -> Path | None:
     """Return the folder that an address names on this machine, ``None`` for one that leads elsewhere."""
     if address.startswith("/"):
         return Path(address)
-    return Path(address.removeprefix("file://")) if address.startswith("file:///") else None
+    # Git decodes the path of an address, so what is looked at must be decoded too.
+    return Path(unquote(address.removeprefix("file://"))) if address.startswith("file:///") else None
 
 
 def absolute_address(address: str) -> str:

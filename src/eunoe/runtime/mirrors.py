@@ -59,9 +59,9 @@ async def set_mirror(runtime: Runtime, agent_id: str, url: str) -> MirrorStatus:
     def work(tx: Transaction) -> None:
         _require_files(tx, agent_id)
         folder = local_folder(url)
-        home = runtime.homes.path(agent_id).resolve()
-        if folder is not None and folder.resolve() in {home, home / ".git"}:
-            raise InvalidInput("A repository cannot be its own mirror. Name another one.", field="url")
+        # Memory files may look like a repository, with hooks that somebody has written through the API.
+        if folder is not None and folder.resolve().is_relative_to(runtime.settings.home.resolve()):
+            raise InvalidInput("A mirror cannot be in the folder of the store. Name another place.", field="url")
         before = memory_mirrors.get(tx, agent_id)
         memory_mirrors.put(tx, Mirror(agent_id=agent_id, url=url, told=before.told if before else False))
 
