@@ -8,6 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 from chat_endpoint import MODEL, Answer, Asked, ChatEndpoint
+from files_house import git
 from runtime_rig import BOUND, open_home, send
 
 from eunoe.embedded import Agent, Home
@@ -238,6 +239,100 @@ async def test_a_cancelled_one_has_failed(home: Home, endpoint: ChatEndpoint):
     release.set()
     assert done.outcome == "failed"
     assert "cancelled" in done.detail
+
+
+async def test_the_branch_of_a_cancelled_one_stays_where_it_is_told_to_be(home: Home, endpoint: ChatEndpoint):
+    agent = await home.create_agent(model=MODEL, tags=GIT, memory={"human": "Likes maps."})
+    await send(home, agent, "hello")
+    change = {"label": "human", "old_string": "maps", "new_string": "tea"}
+    release = threading.Event()
+    endpoint.answers(
+        Answer(calls=(Asked("1", "memory_replace", json.dumps(change)),)),
+        Answer(text=("Slow", "."), hold=release),
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: reflect(home.runtime, agent.id))
+        with anyio.fail_after(BOUND):
+            while len(endpoint.received) < 3:
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    release.set()
+    (told,) = await agent.memory.reflections()
+    assert (told.outcome, told.detail) == ("failed", "It was interrupted.")
+    assert {one.name: one.commit for one in await agent.memory.branches()}[told.branch] == told.tip
+    assert (await agent.memory.accept(told.id)).outcome == "merged"
+
+
+async def test_whoever_waits_for_the_reflection_of_a_deleted_agent_is_told(home: Home, endpoint: ChatEndpoint):
+    agent = await home.create_agent(model=MODEL, tags=GIT, memory={"human": "Likes maps."})
+    await send(home, agent, "hello")
+    release = threading.Event()
+    endpoint.answers(Answer(text=("Slow", "."), hold=release))
+
+    async def wait() -> None:
+        with pytest.raises(NotFound, match=agent.id):
+            await agent.memory.reflect()
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            while len(endpoint.received) < 2:
+                await anyio.lowlevel.checkpoint()
+            await agent.delete()
+    release.set()
+
+
+async def test_of_decisions_at_once_one_counts_and_the_others_are_told(filed: Agent):
+    done = await filed.memory.reflect(policy="review", instructions=TEA)
+    told: list[str] = []
+
+    async def decide(accept: bool) -> None:
+        try:
+            one = await (filed.memory.accept if accept else filed.memory.reject)(done.id)
+            told.append(str(one.outcome))
+        except Conflict as error:
+            told.append("told" if "does not wait for a person" in error.message else error.message)
+
+    async with anyio.create_task_group() as tasks:
+        for accept in (False, True) * 4:
+            tasks.start_soon(decide, accept)
+    (counted,) = {*told} - {"told"}
+    assert told.count("told") == 7
+    assert (await filed.memory.reflection(done.id)).reflection.outcome == counted
+    assert await human(filed) == ("Likes tea." if counted == "merged" else "Likes maps.")
+    assert await branches(filed) == ["main"]
+
+
+async def test_edits_whose_branch_somebody_deleted_are_still_there_to_be_decided_on(home: Home, filed: Agent):
+    tree = home.runtime.homes.path(filed.id)
+    done = await filed.memory.reflect(policy="review", instructions=TEA)
+    git(tree, "branch", "-D", done.branch)
+    assert "+Likes tea." in (await filed.memory.reflection(done.id)).diff
+    assert (await filed.memory.accept(done.id)).outcome == "merged"
+    await send(home, filed, "SAY:More.")
+    back = await filed.memory.reflect(policy="review", instructions=TEA.replace("tea", "x").replace("maps", "tea"))
+    git(tree, "branch", "-D", back.branch)
+    git(tree, "gc", "-q", "--prune=now")
+    with pytest.raises(Conflict, match=r"somebody deleted the branch reflection/.*Reject it"):
+        await filed.memory.accept(back.id)
+    assert (await filed.memory.reject(back.id)).outcome == "rejected"
+    assert await human(filed) == "Likes tea."
+
+
+async def test_what_somebody_is_editing_stays_and_is_no_conflict(home: Home, filed: Agent):
+    file = home.runtime.homes.path(filed.id) / "system/human.md"
+    file.write_text("half a thought")
+    assert (await filed.memory.reflect(instructions=TEA)).outcome == "merged"
+    assert await human(filed) == "Likes tea."
+    assert file.read_text() == "half a thought"
+
+
+async def test_an_agent_with_the_tag_of_a_hidden_one_is_neither_used_nor_deleted(home: Home, filed: Agent):
+    copied = await home.create_agent(model="scripted/demo", tags=(companion_tag(filed.id),))
+    await filed.memory.reflect(instructions=TEA)
+    assert await copied.window() == ()
+    await filed.delete()
+    assert (await copied.state()).agent.id == copied.id
 
 
 async def test_an_agent_that_is_deleted_meanwhile_takes_its_reflection_with_it(home: Home, endpoint: ChatEndpoint):

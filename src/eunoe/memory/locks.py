@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final, TypeVar
 
-from eunoe.state.errors import StoreLocked
+from eunoe.state.errors import StoreError, StoreLocked
 
 WAIT_SECONDS: Final = 10.0
 _FIRST_PAUSE: Final = 0.001
@@ -53,8 +53,15 @@ def writing(git_folder: Path, seconds: float = WAIT_SECONDS) -> AbstractContextM
 
 @contextmanager
 def held(path: Path, seconds: float = WAIT_SECONDS) -> Generator[None]:
-    """Hold a ``flock`` on a file in a repository's git folder. Not reentrant. Raises ``StoreLocked``."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    """Hold a ``flock`` on a file in a repository's git folder. Not reentrant.
+
+    Raises ``StoreLocked``, and ``StoreError`` when the repository is gone, as it is once its agent is deleted.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except FileNotFoundError as error:
+        gone = path.parent.parent
+        raise StoreError(f"The memory repository {gone} is gone; was its agent deleted?", path=str(gone)) from error
     try:
         until_free(
             lambda: fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB),

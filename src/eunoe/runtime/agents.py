@@ -379,9 +379,14 @@ async def delete_agent(runtime: Runtime, agent_id: str) -> None:
         agents.delete(tx, agent_id)
 
     await runtime.db.write(delete)
+    for companion_id in await runtime.db.read(lambda tx: companions(tx, agent_id)):
+        await delete_agent(runtime, companion_id)
+
+
+def companions(tx: Transaction, agent_id: str) -> list[str]:
+    """Return the ids of the hidden agents that reflect for an agent. One that shows only has the tag, as a copy may."""
     query = AgentQuery(tags=(companion_tag(agent_id),), show_hidden=True)
-    for companion in await runtime.db.read(lambda tx: agents.page(tx, query)):
-        await delete_agent(runtime, companion.id)
+    return [found.id for found in agents.page(tx, query) if found.hidden and found.id != agent_id]
 
 
 async def reset_messages(runtime: Runtime, agent_id: str) -> AgentState:

@@ -5,6 +5,7 @@ success only if its commits are memory, or there was nothing to change.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 import anyio
@@ -12,12 +13,18 @@ from msgspec import Struct, structs
 
 from eunoe.memory import revisions
 from eunoe.memory.locks import writing
-from eunoe.runtime.agents import create_agent
+from eunoe.runtime.agents import companions, create_agent
 from eunoe.runtime.conversations import ConversationSpec, create_conversation
 from eunoe.runtime.file_edits import FileStore
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.reflection_prompt import SYSTEM, TOOLS, reflection_message
-from eunoe.runtime.reflection_review import end_dead, merge_branch, record
+from eunoe.runtime.reflection_review import (
+    drop_branches,
+    end_dead,
+    merge_reflection,
+    needless_branches,
+    record,
+)
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.runtime.turn import MemoryBranch, TurnRequest
 from eunoe.state.agents import AgentSpec, AgentState
@@ -28,7 +35,6 @@ from eunoe.state.messages import Message, NewMessage, TextPart
 from eunoe.state.reflections import Reflection, ReflectionPolicy, companion_tag
 from eunoe.state.runs import COMPLETED_REASONS
 from eunoe.store import agents, reflections
-from eunoe.store.agents import AgentQuery
 from eunoe.store.database import Transaction
 
 _log: Final = logging.getLogger(__name__)
@@ -47,6 +53,8 @@ class Begun(Struct, frozen=True, kw_only=True):
     reflection: Reflection
     state: AgentState
     messages: tuple[Message, ...]
+    needless: tuple[Reflection, ...] = ()
+    """Earlier ones whose branches are to go, if they are still there."""
 
 
 async def reflect(
@@ -78,6 +86,12 @@ async def start_reflection(
 ) -> Reflection:
     """As ``reflect``, but it goes on in the background: look for its outcome in the list of reflections."""
     begun = await begin_reflection(runtime, agent_id, policy=policy)
+    carry_beside(runtime, begun, instructions=instructions, model=model)
+    return begun.reflection
+
+
+def carry_beside(runtime: Runtime, begun: Begun, *, instructions: str, model: str | None) -> None:
+    """Let what was recorded be done in the background, for as long as the store is open."""
 
     async def carry() -> None:
         try:
@@ -88,15 +102,18 @@ async def start_reflection(
             _log.exception("reflection %s was not carried to its end", begun.reflection.id)
 
     runtime.spawn(carry)
-    return begun.reflection
 
 
-async def begin_reflection(runtime: Runtime, agent_id: str, *, policy: ReflectionPolicy) -> Begun:
-    """Record a reflection and make its branch. Raises as ``reflect`` does."""
+async def begin_reflection(
+    runtime: Runtime, agent_id: str, *, policy: ReflectionPolicy, check: Callable[[Transaction], object] | None = None
+) -> Begun:
+    """Record a reflection. Raises as ``reflect`` does, and what ``check`` raises in the same transaction."""
     now = utc_now()
 
     def begin(tx: Transaction) -> Begun:
         agents.get(tx, agent_id)
+        if check is not None:
+            check(tx)
         files = FileStore(tx, runtime.homes, agent_id, now)
         end_dead(tx, runtime, agent_id, now)
         if reflections.going_on(tx, agent_id):
@@ -115,8 +132,10 @@ async def begin_reflection(runtime: Runtime, agent_id: str, *, policy: Reflectio
             from_seq=last,
             to_seq=found[-1].seq if found else last,
         )
+        needless = needless_branches(tx, agent_id)
         reflections.insert(tx, reflection)
-        return Begun(reflection=reflection, state=agents.state(tx, agent_id), messages=tuple(found))
+        state = agents.state(tx, agent_id)
+        return Begun(reflection=reflection, state=state, messages=tuple(found), needless=needless)
 
     return await runtime.db.write(begin)
 
@@ -135,7 +154,7 @@ async def carry_reflection(
         done = structs.replace(reflection, outcome="nothing to do", detail="Nothing was said since the last time.")
         return await record(runtime, done)
     try:
-        await anyio.to_thread.run_sync(_make_branch, runtime.homes, reflection)
+        await anyio.to_thread.run_sync(_make_branch, runtime.homes, begun)
         over = await _work(runtime, begun, instructions, model, seconds)
     except EunoeError as error:
         return await record(runtime, structs.replace(reflection, outcome="failed", detail=error.message))
@@ -192,16 +211,18 @@ async def _work(runtime: Runtime, begun: Begun, instructions: str, model: str | 
     finally:
         if handle.ended is None:
             handle.cancel()
+            # Its branch must not move any more when its end is recorded.
+            with anyio.CancelScope(shield=True):
+                await handle.wait()
     return await handle.wait()
 
 
 async def _companion(runtime: Runtime, state: AgentState) -> str:
     """Return the hidden agent that reflects for an agent; it is made once and kept, with what it did before."""
     tag = companion_tag(state.agent.id)
-    query = AgentQuery(tags=(tag,), show_hidden=True, limit=1)
-    found = await runtime.db.read(lambda tx: agents.page(tx, query))
+    found = await runtime.db.read(lambda tx: companions(tx, state.agent.id))
     if found:
-        return found[0].id
+        return found[0]
     spec = AgentSpec(
         name=f"Reflection of {state.agent.name}"[:255],
         model=state.agent.model,
@@ -226,10 +247,12 @@ async def _outcome(runtime: Runtime, reflection: Reflection, over: RunEnded) -> 
         return structs.replace(reflection, outcome="nothing to do", detail="It left the files as they were.")
     if reflection.policy == "review":
         return structs.replace(reflection, outcome="waits for review", detail="Its edits wait for a person.")
-    return await merge_branch(runtime, reflection, policy="abort")
+    return await merge_reflection(runtime, reflection)
 
 
-def _make_branch(homes: MemoryHomes, reflection: Reflection) -> None:
+def _make_branch(homes: MemoryHomes, begun: Begun) -> None:
+    reflection = begun.reflection
+    drop_branches(homes, begun.needless)
     repository = homes.repository(reflection.agent_id)
     with writing(repository.git_folder):
         revisions.create_branch(repository, reflection.branch, reflection.base)

@@ -1,5 +1,6 @@
 """What becomes of a reflection's branch: its diff, and merging or dropping it; by policy, or because a person says."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -8,6 +9,7 @@ from msgspec import Struct, structs
 
 from eunoe.memory import history, revisions
 from eunoe.memory.file_changes import Actor
+from eunoe.memory.git_library import find_commit, open_handle
 from eunoe.memory.locks import writing
 from eunoe.memory.repository import MemoryRepository
 from eunoe.runtime.commit import commit
@@ -22,6 +24,7 @@ from eunoe.state.memory import MemoryHead
 from eunoe.state.reflections import REVIEWABLE, Reflection
 from eunoe.store import agents, reflections
 from eunoe.store.database import Transaction
+from eunoe.store.presence import agent_not_found
 
 _MOST_COMMITS: Final = 100
 """Commits of one reflection that are listed."""
@@ -52,7 +55,7 @@ async def show_reflection(runtime: Runtime, agent_id: str, reflection_id: str) -
 
     def look(repository: MemoryRepository, head: MemoryHead) -> ReflectionShown:
         del head
-        tip = _tip(repository, found) or found.tip
+        tip = _tip(repository, found)
         if tip is None or tip == found.base:
             return ReflectionShown(reflection=found)
         try:
@@ -79,58 +82,59 @@ async def accept_reflection(
     ``policy`` says what becomes of files that memory changed in the meantime too. Raises ``NotFound``, and
     ``Conflict`` when it does not wait, or when both sides changed the same lines and the policy is to merge nothing.
     """
-    found = await _waiting(runtime, agent_id, reflection_id)
-    done = await merge_branch(runtime, found, policy=policy, actor="user")
-    if done.outcome != "merged":
-        raise Conflict(f"{done.detail} Accept it with a policy (ours, theirs, both), or reject it.", field="policy")
-    return await record(runtime, done)
+    now = utc_now()
+
+    def accept(tx: Transaction) -> Reflection:
+        # Looked at in the transaction that decides, so that of two decisions the second finds it decided.
+        found = _waiting(tx, runtime, agent_id, reflection_id, now)
+        done = _merge(tx, runtime, found, policy, "user", now)
+        if done.outcome != "merged":
+            raise Conflict(f"{done.detail} Accept it with a policy (ours, theirs, both), or reject it.", field="policy")
+        reflections.update(tx, done)
+        return done
+
+    done = await commit(runtime.db, accept)
+    await anyio.to_thread.run_sync(_drop_branch, runtime.homes, done)
+    return done
 
 
 async def reject_reflection(runtime: Runtime, agent_id: str, reflection_id: str) -> Reflection:
     """Drop the edits of a reflection that waits. Raises ``NotFound``, and ``Conflict`` when it does not wait."""
-    found = await _waiting(runtime, agent_id, reflection_id)
-    return await record(runtime, structs.replace(found, outcome="rejected", detail="A person rejected its edits."))
-
-
-async def merge_branch(
-    runtime: Runtime, reflection: Reflection, *, policy: MergePolicy, actor: Actor = "agent"
-) -> Reflection:
-    """Merge a reflection's branch into memory and store that in the same transaction.
-
-    What collides, or may not be so in memory as it is now, is the outcome ``conflict``: then nothing is merged.
-    """
     now = utc_now()
-    subject = f"Merge reflection {reflection.branch.removeprefix('reflection/')}"
 
-    def merge(tx: Transaction) -> Reflection:
-        files = FileStore(tx, runtime.homes, reflection.agent_id, now)
-        tip = revisions.resolve(files.repository, reflection.branch)
-        merged, conflicts = merged_commit(
-            files.repository, files.head.revision, tip, policy, subject, "", now, author=HARNESS
-        )
-        if merged is None:
-            paths = ", ".join(one.path for one in conflicts)
-            return structs.replace(
-                reflection, outcome="conflict", detail=f"Memory and the reflection both changed {paths}."
-            )
-        try:
-            files.adopt(merged, Commit(actor=actor, subject=subject, run_id=reflection.run_id))
-        except InvalidInput as error:
-            return structs.replace(reflection, outcome="conflict", detail=error.message)
-        done = structs.replace(
-            reflection, outcome="merged", detail=f"Its edits are memory since {merged[:10]}.", tip=tip, ended_at=now
-        )
+    def reject(tx: Transaction) -> Reflection:
+        found = _waiting(tx, runtime, agent_id, reflection_id, now)
+        done = structs.replace(found, outcome="rejected", detail="A person rejected its edits.", ended_at=now)
         reflections.update(tx, done)
         return done
 
-    return await commit(runtime.db, merge)
+    done = await commit(runtime.db, reject)
+    await anyio.to_thread.run_sync(_drop_branch, runtime.homes, done)
+    return done
+
+
+async def merge_reflection(runtime: Runtime, reflection: Reflection) -> Reflection:
+    """Merge the branch of a reflection that goes on, and end it as merged or in conflict, in one transaction."""
+    now = utc_now()
+
+    def merge(tx: Transaction) -> Reflection:
+        stored = _stored(tx, reflection)
+        if stored.outcome is not None:
+            return stored
+        return _ended(tx, runtime, _merge(tx, runtime, reflection, "abort", "agent", now), now)
+
+    done = await commit(runtime.db, merge)
+    await anyio.to_thread.run_sync(_drop_branch, runtime.homes, done)
+    return done
 
 
 async def record(runtime: Runtime, reflection: Reflection) -> Reflection:
-    """Store how a reflection ended, and let its branch go where nothing in it is wanted."""
-    tip = await anyio.to_thread.run_sync(_known_tip, runtime.homes, reflection)
-    done = structs.replace(reflection, tip=tip, ended_at=utc_now())
-    await commit(runtime.db, lambda tx: reflections.update(tx, done))
+    """Store how a reflection ended, unless that is stored already, and let its branch go if nothing in it is wanted.
+
+    Raises ``NotFound`` when its agent was deleted meanwhile.
+    """
+    now = utc_now()
+    done = await commit(runtime.db, lambda tx: _ended(tx, runtime, reflection, now))
     await anyio.to_thread.run_sync(_drop_branch, runtime.homes, done)
     return done
 
@@ -139,9 +143,75 @@ def end_dead(tx: Transaction, runtime: Runtime, agent_id: str, now: datetime) ->
     """End the reflections of processes that are gone as failed; their branches stay for a person to look at."""
     for reflection in reflections.going_on(tx, agent_id):
         if not runtime.db.is_alive(reflection.owner):
-            tip = _known_tip(runtime.homes, reflection)
             detail = "The process that carried it ended before it did."
-            reflections.update(tx, structs.replace(reflection, outcome="failed", detail=detail, tip=tip, ended_at=now))
+            _ended(tx, runtime, structs.replace(reflection, outcome="failed", detail=detail), now)
+
+
+def needless_branches(tx: Transaction, agent_id: str) -> tuple[Reflection, ...]:
+    """Return reflections whose branches nobody wants, but which may be there: a process died before it dropped them."""
+    return tuple(
+        one
+        for one in reflections.of_agent(tx, agent_id)
+        if one.outcome in _NEEDLESS or (one.outcome is not None and one.tip in {None, one.base})
+    )
+
+
+def drop_branches(homes: MemoryHomes, ended: Sequence[Reflection]) -> None:
+    """Let the branches of reflections go, as far as they are there."""
+    for reflection in ended:
+        _drop_branch(homes, reflection)
+
+
+def _ended(tx: Transaction, runtime: Runtime, reflection: Reflection, now: datetime) -> Reflection:
+    """Store the end of a reflection that goes on, and return it as it is stored."""
+    stored = _stored(tx, reflection)
+    if stored.outcome is not None:
+        return stored
+    done = structs.replace(
+        reflection, tip=_tip(runtime.homes.repository(reflection.agent_id), reflection), ended_at=now
+    )
+    reflections.update(tx, done)
+    return done
+
+
+def _stored(tx: Transaction, reflection: Reflection) -> Reflection:
+    try:
+        return reflections.get(tx, reflection.agent_id, reflection.id)
+    except NotFound:
+        raise agent_not_found(reflection.agent_id) from None
+
+
+def _merge(
+    tx: Transaction, runtime: Runtime, reflection: Reflection, policy: MergePolicy, actor: Actor, now: datetime
+) -> Reflection:
+    """Merge a reflection's branch into memory.
+
+    What collides, or may not be so in memory as it is now, is the outcome ``conflict``: then nothing is merged.
+    """
+    subject = f"Merge reflection {reflection.branch.removeprefix('reflection/')}"
+    files = FileStore(tx, runtime.homes, reflection.agent_id, now)
+    tip = _tip(files.repository, reflection)
+    # Looked for with a fresh eye: a handle that is in use remembers commits that git has cleared away.
+    if tip is None or find_commit(open_handle(files.repository.path), tip) is None:
+        raise Conflict(
+            f"The edits of reflection {reflection.id} are gone: somebody deleted the branch {reflection.branch}. "
+            f"Reject it.",
+            branch=reflection.branch,
+        )
+    merged, conflicts = merged_commit(
+        files.repository, files.head.revision, tip, policy, subject, "", now, author=HARNESS
+    )
+    if merged is None:
+        paths = ", ".join(one.path for one in conflicts)
+        return structs.replace(
+            reflection, outcome="conflict", detail=f"Memory and the reflection both changed {paths}."
+        )
+    try:
+        files.adopt(merged, Commit(actor=actor, subject=subject, run_id=reflection.run_id))
+    except InvalidInput as error:
+        return structs.replace(reflection, outcome="conflict", detail=error.message)
+    detail = f"Its edits are memory since {merged[:10]}."
+    return structs.replace(reflection, outcome="merged", detail=detail, tip=tip, ended_at=now)
 
 
 async def _settle(runtime: Runtime, agent_id: str) -> None:
@@ -151,9 +221,10 @@ async def _settle(runtime: Runtime, agent_id: str) -> None:
         await runtime.db.write(lambda tx: end_dead(tx, runtime, agent_id, now))
 
 
-async def _waiting(runtime: Runtime, agent_id: str, reflection_id: str) -> Reflection:
-    await _settle(runtime, agent_id)
-    found = await runtime.db.read(lambda tx: reflections.get(tx, agent_id, reflection_id))
+def _waiting(tx: Transaction, runtime: Runtime, agent_id: str, reflection_id: str, now: datetime) -> Reflection:
+    """Return a reflection that a person may decide on. Raises ``NotFound``, and ``Conflict`` for another one."""
+    end_dead(tx, runtime, agent_id, now)
+    found = reflections.get(tx, agent_id, reflection_id)
     if found.outcome not in REVIEWABLE or found.tip in {None, found.base}:
         told = found.outcome or "it goes on"
         raise Conflict(f"Reflection {reflection_id} does not wait for a person ({told}).", outcome=found.outcome)
@@ -161,17 +232,15 @@ async def _waiting(runtime: Runtime, agent_id: str, reflection_id: str) -> Refle
 
 
 def _tip(repository: MemoryRepository, reflection: Reflection) -> str | None:
+    """Return the newest commit of a reflection's branch; of one that is gone, the newest that was recorded."""
     names = {branch.name: branch.commit for branch in revisions.branches(repository)}
-    return names.get(reflection.branch)
-
-
-def _known_tip(homes: MemoryHomes, reflection: Reflection) -> str | None:
-    return _tip(homes.repository(reflection.agent_id), reflection) or reflection.tip
+    return names.get(reflection.branch) or reflection.tip
 
 
 def _drop_branch(homes: MemoryHomes, reflection: Reflection) -> None:
     repository = homes.repository(reflection.agent_id)
-    tip = _tip(repository, reflection)
-    if tip is not None and (reflection.outcome in _NEEDLESS or tip == reflection.base):
+    if not any(branch.name == reflection.branch for branch in revisions.branches(repository)):
+        return
+    if reflection.outcome in _NEEDLESS or _tip(repository, reflection) == reflection.base:
         with writing(repository.git_folder):
             revisions.delete_branch(repository, reflection.branch)
