@@ -47,17 +47,17 @@ def check_tree(entries: Sequence[TreeEntry], read: Read, *, since: Sequence[Tree
     Files that stand unchanged in ``since``, a commit that is accepted already, are not read again. Raises what
     ``read`` raises, and ``InvalidInput`` when the YAML reader is not installed.
     """
-    kinds = _kinds(entries)
-    accepted = {(entry, kind) for entry, kind in zip(since, _kinds(since), strict=True)}
-    layout = layout_of(entry.path for entry in entries)
+    now, before = _frame(entries), _frame(since)
+    accepted = set(since)
     problems: list[FileProblem] = []
     for path, other in clashes(entry.path for entry in entries):
         problems.append(
             _problem(path, "clash", f"Some file systems cannot tell it from {other!r}. Rename one of them.")
         )
-    for entry, kind in zip(entries, kinds, strict=True):
-        if (entry, kind) not in accepted:
-            problems += _check_entry(entry, kind, layout, read)
+    for entry in entries:
+        if entry in accepted and (now == before or _kind(entry.path, *now) == _kind(entry.path, *before)):
+            continue
+        problems += _check_entry(entry, _kind(entry.path, *now), now[0], read)
     return _in_order(problems)
 
 
@@ -79,11 +79,11 @@ def _in_order(problems: list[FileProblem]) -> list[FileProblem]:
     return sorted(problems, key=lambda problem: (problem.path, problem.line or 0, problem.rule))
 
 
-def _kinds(entries: Sequence[TreeEntry]) -> list[_Kind]:
+def _frame(entries: Sequence[TreeEntry]) -> tuple[Layout, set[str]]:
+    """Return what the kind of each file depends on: the layout, and in layout 2 the folders that belong to memory."""
     paths = {entry.path for entry in entries}
     layout = layout_of(paths)
-    folders = {"", *memory_folders(paths)} if layout == 2 else set[str]()
-    return [_kind(entry.path, layout, folders) for entry in entries]
+    return layout, {"", *memory_folders(paths)} if layout == 2 else set[str]()
 
 
 def _kind(path: str, layout: Layout, folders: set[str]) -> _Kind:

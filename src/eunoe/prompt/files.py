@@ -72,7 +72,8 @@ def render_files(view: FileView) -> MemoryText:
         if file.path != _SELF:
             _place(tree, _parts(file.path), file)
     texts: list[tuple[str, str]] = []
-    inner = [*_folder(tree, "", tags, texts), *_external(tuple(view.names))]
+    external = _external(tuple(view.names))
+    inner = [*_folder(tree, "", tags, texts), *([external] if external else [])]
     sections = [text for _, text in own]
     if inner:
         sections.append("\n".join(["<memory>", *inner, "</memory>"]))
@@ -168,10 +169,10 @@ def _projection(path: str) -> str:
 
 # An edit seldom adds a file, and to draw the tree of ten thousand costs more than all else that is rendered.
 @lru_cache(maxsize=_TREES)
-def _external(names: tuple[str, ...]) -> list[str]:
+def _external(names: tuple[str, ...]) -> str:
     listed = sorted(name for name in names if not name.startswith((_SYSTEM, _SKILLS)))
     if not listed:
-        return []
+        return ""
     root: _Names = {}
     for name in listed:
         *folders, last = name.split("/")
@@ -179,7 +180,7 @@ def _external(names: tuple[str, ...]) -> list[str]:
         for folder in folders:
             inner = inner.setdefault(f"{folder}/", {})
         inner[last] = {}
-    return ["<external_projection>", "$MEMORY_DIR/", *_branches(root, ""), "</external_projection>"]
+    return "\n".join(["<external_projection>", "$MEMORY_DIR/", *_branches(root, ""), "</external_projection>"])
 
 
 # Names with what is below them; a folder's name ends with "/", which no file's can.
