@@ -350,12 +350,16 @@ async def test_remote_that_never_answers_is_given_up_and_nothing_of_git_stays(tm
             await agent.memory.set_mirror(server.url("mirror.git"))
             server.asked.clear()
             assert await anyio.to_thread.run_sync(server.asked.wait, BOUND)
-            await agent.ask("hello")  # turns do not wait for it
+            await agent.ask("hello")  # turns do not wait for it, nor do other mirrors
+            other = await home.create_agent(model="scripted/demo", memory={"human": "Likes tea."}, tags=TAGS)
+            await other.memory.set_mirror(bare(tmp_path / "other.git"))
+            await until(other, current)
             ends = anyio.current_time()
         assert CLOSING_SECONDS - 1 < anyio.current_time() - ends < CLOSING_SECONDS + 5
         await no_git_stays()
         server.mood = "git"
-        async with opened(tmp_path) as (_, agent):
+        async with eunoe.open(tmp_path / "home") as home:
+            agent = await home.agent(agent.id)
             status = await agent.memory.mirror()
             assert (status.state, status.fault, status.attempts) == ("retrying", "timeout", 1)
             assert current(await agent.memory.push_mirror())

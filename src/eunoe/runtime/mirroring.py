@@ -113,7 +113,7 @@ class Mirroring:
         now = self._now()
         look = memory_mirrors.waiting_for_nothing if everything else memory_mirrors.behind
         for agent_id in await self._db.read(lambda tx: look(tx, now)):
-            if agent_id not in self._going:
+            if agent_id not in self._going and not self._closing:
                 self._going[agent_id] = anyio.CancelScope()
                 self._spawn(self._carry, agent_id)
 
