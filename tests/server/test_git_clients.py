@@ -282,3 +282,28 @@ def test_hooks_and_settings_in_the_repository_do_not_run_in_the_server(served: S
     served.git.push("clone")
     assert not ran.exists()
     assert "Green." in served.prompt()
+
+
+def test_log_tells_the_agent_the_api_key_and_the_person_with_git_apart(served: Served, serve_home: Any, tmp_path: Path):
+    served.edit("system/human", "Likes globes.")
+    call = 'TOOL:memory_insert {"label": "system/human", "new_string": "Likes tea."}\nTHEN:\nSAY:Done.'
+    messages = {"messages": [{"role": "user", "content": call}]}
+    answer = served.http.post(f"/v1/agents/{served.agent_id}/messages", json=messages)
+    assert answer.status_code == 200, answer.text
+    run_id = next(one["run_id"] for one in answer.json()["messages"])
+    served.git.clone()
+    served.git.commit("clone", {"system/tea.md": TEA})
+    served.git.push("clone")
+    log = served.http.get(f"/v1/agents/{served.agent_id}/memory/log").json()
+    by = [(one["author"]["name"], one["author"]["email"], one["run_id"]) for one in log[:3]]
+    name = served.http.get(f"/v1/agents/{served.agent_id}").json()["name"]
+    assert by == [
+        ("Nell", "nell@example.org", None),
+        (name, f"{served.agent_id}@eunoe.local", run_id),
+        ("API key", "api-key@eunoe.local", None),
+    ]
+    with serve_home(tmp_path / "open") as url, httpx2.Client(base_url=url, timeout=20) as http:
+        body = {"model": "scripted/demo", "memory": "git", "memory_blocks": [{"label": "human", "value": "x"}]}
+        agent_id = http.post("/v1/agents/", json=body).json()["id"]
+        http.patch(f"/v1/agents/{agent_id}/core-memory/blocks/system%2Fhuman", json={"value": "y"})
+        assert http.get(f"/v1/agents/{agent_id}/memory/log").json()[0]["author"]["name"] == "User"

@@ -30,6 +30,7 @@ class BranchStore(FileStore):
         self._name = branch.name
         self.agent_id = branch.agent_id
         self.repository: MemoryRepository = homes.repository(branch.agent_id)
+        self.caller = homes.caller
         tip = turn.branch_tip or resolve(self.repository, branch.name)
         self.head: MemoryHead = head_at(self.repository, branch.agent_id, tip)
 

@@ -12,7 +12,6 @@ from eunoe.memory.repository_create import create_repository
 from eunoe.memory.trailers import commit_message
 from eunoe.memory.tree import FILE, TreeEntry
 from eunoe.runtime.blocks import IN_PROMPT, file_label
-from eunoe.runtime.file_edits import USER
 from eunoe.runtime.following import head_at, import_commit, keep_and_publish, problems_of
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.agents import Agent
@@ -100,7 +99,7 @@ def _take_up(tx: Transaction, homes: MemoryHomes, agent: Agent, rows: list[Block
     for row in rows:
         changes[path_of(row.label)] = render_block(None, path_of(row.label), row)
     message = commit_message("Take memory up again", "The blocks of the agent as files, on top of what was here.", {})
-    new = repository.write_commit(old, changes, author=USER, message=message, when=now)
+    new = repository.write_commit(old, changes, author=homes.caller, message=message, when=now)
     for problem in problems_of(repository, new, None):
         raise problem.as_error()
     head = import_commit(tx, repository, agent.id, None, new, actor="user", run_id=None, now=now)

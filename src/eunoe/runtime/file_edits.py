@@ -24,17 +24,14 @@ from eunoe.state.memory import MemoryHead
 from eunoe.store import agents, blocks, memory_heads
 from eunoe.store.database import Transaction
 
-USER = Author("User", "user@eunoe.local")
-"""Who signs what the API changes, when no name is known."""
-
 
 class Commit(Struct, frozen=True, kw_only=True):
-    """Who changes memory, and why: what the commit will say."""
+    """Who changes memory, and why: what the commit will say. Without an author, the caller of this process signs."""
 
     actor: Actor
     subject: str
     why: str = ""
-    author: Author = USER
+    author: Author | None = None
     trailers: Mapping[str, str] = {}
     run_id: str | None = None
 
@@ -49,6 +46,7 @@ class FileStore:
         follow(tx, homes, agent_id, now)
         self.head: MemoryHead = require_files(memory_heads.get(tx, agent_id), agent_id)
         self.repository: MemoryRepository = homes.repository(agent_id)
+        self.caller = homes.caller
 
     def rows(self) -> tuple[Block, ...]:
         """Return the blocks whose rows show files: those in the prompt."""
@@ -73,7 +71,8 @@ class FileStore:
             self._refuse_stale(changes, expected)
         before = self.head.revision
         message = commit_message(commit.subject, commit.why, commit.trailers)
-        new = self.repository.write_commit(before, changes, author=commit.author, message=message, when=self._now)
+        author = commit.author or self.caller
+        new = self.repository.write_commit(before, changes, author=author, message=message, when=self._now)
         return self.adopt(new, commit)
 
     def adopt(self, new: str, commit: Commit) -> MemoryHead:

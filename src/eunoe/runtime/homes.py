@@ -4,20 +4,30 @@ import os
 import threading
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
+from eunoe.memory.git_library import Author
 from eunoe.memory.hooks import renew_hook
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import clear_unfinished
+
+USER: Final = Author("User", "user@eunoe.local")
+"""Who signs what the person at this machine changes by Python, the terminal, or a server without a token."""
+
+API_KEY: Final = Author("API key", "api-key@eunoe.local")
+"""Who signs what comes to a server with the token. It has one, so it cannot tell who of those that have it asks."""
 
 
 class MemoryHomes:
     """The memory repositories of a store: one folder for each agent, under ``memory/`` of the store's home.
 
-    Any thread may use it; a repository is opened once and kept.
+    Any thread may use it; a repository is opened once and kept. ``caller`` signs what this process is asked to change
+    and no agent changes itself.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.caller = USER
         self._text = str(folder)
         self._open: dict[str, MemoryRepository] = {}
         self._lock = threading.Lock()

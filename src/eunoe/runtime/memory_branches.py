@@ -15,7 +15,7 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.revisions import NamedCommit
 from eunoe.memory.settle import merge_settled
 from eunoe.memory.trailers import commit_message
-from eunoe.runtime.file_edits import USER, Commit, FileStore
+from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.following import both_kept
 from eunoe.runtime.memory_edits import change_memory
 from eunoe.runtime.memory_history import ChangedFile, in_repository, revision_or_head
@@ -56,7 +56,7 @@ async def create_memory_tag(
     def work(repository: MemoryRepository, head: MemoryHead) -> NamedCommit:
         commit = revision_or_head(repository, head, revision)
         with writing(repository.git_folder):
-            revisions.tag(repository, name, commit, author=USER, message=message or name, when=now)
+            revisions.tag(repository, name, commit, author=runtime.homes.caller, message=message or name, when=now)
         return NamedCommit(name=name, commit=commit)
 
     return await in_repository(runtime, agent_id, work)
@@ -117,7 +117,8 @@ async def merge_into(
     def edit(files: FileStore) -> None:
         nonlocal blocked
         theirs = find(files.repository)
-        merged, found = merged_commit(files.repository, files.head.revision, theirs, policy, subject, why, now)
+        ours = files.head.revision
+        merged, found = merged_commit(files.repository, ours, theirs, policy, subject, why, now, files.caller)
         conflicts.extend(conflict.path for conflict in found)
         blocked = merged is None
         if merged is not None:
@@ -140,7 +141,7 @@ def merged_commit(
     subject: str,
     why: str,
     now: datetime,
-    author: Author = USER,
+    author: Author,
 ) -> tuple[str | None, tuple[MergeConflict, ...]]:
     """Return the merge of two commits, as an object that no reference names, and what both sides changed.
 

@@ -15,7 +15,7 @@ from eunoe.memory.judgement import change_problems
 from eunoe.memory.paths import check_path
 from eunoe.memory.revisions import resolve
 from eunoe.memory.snapshot import changed_paths
-from eunoe.runtime.file_edits import USER, Commit, FileStore
+from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.memory_history import ChangedFile, changed_files
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.store import agents
@@ -53,9 +53,9 @@ async def write_files(
     *,
     expected: str | None = None,
     why: str = "",
-    author: Author = USER,
+    author: Author | None = None,
 ) -> MemoryChange:
-    """Write files (``None`` deletes) as one commit of the user.
+    """Write files (``None`` deletes) as one commit of the user; by default, the caller of this process signs it.
 
     Raises ``NotFound``, ``Conflict`` for an agent whose memory is blocks, ``StaleRevision``, and ``InvalidInput`` (or
     the verdict on the block) for a file that may not be so; then nothing is changed.

@@ -23,7 +23,7 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.trailers import commit_message
 from eunoe.memory.tree import EXECUTABLE, FILE, TreeEntry
 from eunoe.memory.working_files import WorkingFiles
-from eunoe.runtime.file_edits import USER
+from eunoe.runtime.homes import USER
 from eunoe.runtime.memory_branches import MergeOutcome, MergePolicy, merge_into
 from eunoe.runtime.memory_history import in_repository, revision_or_head
 from eunoe.runtime.runtime import Runtime

@@ -16,6 +16,7 @@ import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
 
+from eunoe.runtime.homes import API_KEY
 from eunoe.server.app import PING_SECONDS, OpenRuntime, create_app
 from eunoe.server.auth import check_binding
 from eunoe.server.reading import DEFAULT_BODY_LIMIT
@@ -115,6 +116,8 @@ async def serve(
     shown = f"[{host}]" if ":" in host else host
     try:
         async with open_runtime() as runtime:
+            if binding.token:
+                runtime.homes.caller = API_KEY
             app = create_app(
                 lambda: nullcontext(runtime),
                 token=binding.token,
