@@ -23,7 +23,8 @@ class RawMcp(ThreadingHTTPServer):
     """What tests hold. ``tools`` is what it lists; ``behave`` says what a method gets instead of a good answer.
 
     Behaviours: ``cut`` (JSON that stops in the middle of a string, then silence), ``cut-end`` (the same, and the
-    connection ends), ``hang``, ``end`` (the connection ends without an answer), or a status of HTTP as text.
+    connection ends), ``hang``, ``end`` (the connection ends without an answer), or a status of HTTP as text. Calls wait
+    for each other at the ``meeting``, if there is one.
     """
 
     daemon_threads = True
@@ -35,6 +36,7 @@ class RawMcp(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.session = "one"
+        self.meeting: threading.Barrier | None = None
         self.page: int | None = None
         self.streams: dict[str, queue.Queue[bytes | None]] = {}
         self.released = threading.Event()
@@ -123,6 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
         if "id" not in body:
             self._plain(202)
             return
+        if method == "tools/call" and self.raw.meeting is not None:
+            self.raw.meeting.wait()
         how = self.raw.behave.get(method, "")
         if how.isdigit():
             self._plain(int(how))

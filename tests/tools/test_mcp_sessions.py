@@ -117,6 +117,14 @@ async def test_a_long_list_comes_in_pages(raw: RawMcp):
     assert [problem.tool for problem in found.problems] == ["tool_3", "tool_40", "(tool number 75)"]
 
 
+async def test_a_list_whose_pages_do_not_end_is_told(raw: RawMcp):
+    raw.page = 0
+    async with asking() as sessions:
+        found = await sessions.tools(at(raw, "streamable_http"))
+    assert [problem.tool for problem in found.problems] == ["(the rest)"]
+    assert raw.asked.count("tools/list") == 1
+
+
 async def test_a_server_without_tools_offers_none(raw: RawMcp):
     raw.tools = []
     async with asking() as sessions:

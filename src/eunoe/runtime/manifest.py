@@ -21,6 +21,7 @@ from eunoe.state.conversations import Compiled, Conversation
 from eunoe.state.errors import NotFound, StoreError
 from eunoe.state.memory import MemoryHead
 from eunoe.state.messages import Message
+from eunoe.state.tools import Tool
 from eunoe.store import agents, conversations, isolated, messages, texts
 from eunoe.store.database import Transaction
 
@@ -157,7 +158,14 @@ def _agent_parts(state: AgentState) -> list[ManifestPart]:
     if state.memory is not None:
         parts.append(_files_part(state.memory, agent))
     parts += [
-        _part("tool", tool.id, tool.name, _canonical(tool.json_schema), source=f"tools/{tool.id}")
+        _part(
+            "tool",
+            tool.id,
+            tool.name,
+            _canonical(tool.json_schema),
+            source=f"tools/{tool.id}",
+            details=_origin(tool),
+        )
         for tool in state.tools
     ]
     parts += [
@@ -166,6 +174,14 @@ def _agent_parts(state: AgentState) -> list[ManifestPart]:
     ]
     parts += [_part("secret", secret.id, secret.key, None, source=f"secrets/{agent.id}") for secret in state.secrets]
     return parts
+
+
+def _origin(tool: Tool) -> dict[str, Any]:
+    """Return which MCP server a tool is from, if it is from one, and whether it was there when last asked."""
+    facts: dict[str, Any] = tool.metadata.get("mcp") or {}
+    if not facts:
+        return {}
+    return {"mcp_server": facts.get("server_name"), "missing": facts.get("missing", False)}
 
 
 def _read_text(tx: Transaction, key: str) -> str | NotFound | StoreError:

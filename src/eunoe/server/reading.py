@@ -31,6 +31,7 @@ ID_PREFIXES: Final = {
     "message_id": "message",
     "identity_id": "identity",
     "reflection_id": "reflection",
+    "mcp_server_id": "mcp_server",
 }
 """Path parameters that are ids, with the prefix that each must have."""
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from eunoe.runtime.failures import describe_model_error
 from eunoe.state import errors
-from eunoe.state.errors import EunoeError, InvalidInput, ModelError, NotFound, PendingApproval
+from eunoe.state.errors import EunoeError, InvalidInput, McpError, ModelError, NotFound, PendingApproval
 from eunoe.state.runs import RunError
 
 EXAMPLE_UUID: Final = "123e4567-e89b-42d3-8456-426614174000"
@@ -80,6 +80,8 @@ def failure(error: EunoeError) -> Failure:
             return Failure(413, _coded(error))
         case ModelError():
             return run_failure(describe_model_error(error)[1])
+        case McpError():
+            return mcp_failure(error)
         case InvalidInput():
             return _invalid(error)
         case NotFound():
@@ -133,6 +135,18 @@ def run_failure(error: RunError) -> Failure:
     status = error.status if error.status is not None else _RUN_ERRORS.get(error.type, 502)
     body = {"error": {"type": error.type, "message": error.message, "detail": error.detail}}
     return Failure(status, body, {"x-should-retry": "false"})
+
+
+def mcp_failure(error: McpError) -> Failure:
+    """Return the answer for an MCP server that failed; the official clients are told not to call again by themselves.
+
+    A server that is late may have done what it was asked.
+    """
+    if error.kind == "forbidden":
+        return Failure(400, _coded(error))
+    late = error.kind == "timeout"
+    told = {"type": "mcp_timeout" if late else "mcp_connection_error", "message": error.message}
+    return Failure(408 if late else 502, {**_coded(error), "error": told}, {"x-should-retry": "false"})
 
 
 def _coded(error: EunoeError) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from mcp_types import (
     CallToolResult,
     PaginatedRequestParams,
 )
+from msgspec import structs
 
+from eunoe.state.mcp import McpProblem
 from eunoe.tools.mcp.dispatch import JOB
 from eunoe.tools.mcp.offer import ToolList
 from eunoe.tools.mcp.results import result_of
@@ -22,6 +24,7 @@ from eunoe.tools.mcp.schemas import judge_tools
 from eunoe.tools.protocol import ToolResult
 
 _MOST_PAGES: Final = 100
+_ENDLESS: Final = McpProblem(tool="(the rest)", reasons=("the pages of the server's list do not end",))
 
 
 async def agree(session: ClientSession) -> None:
@@ -51,7 +54,8 @@ async def list_tools(session: ClientSession) -> ToolList:
         if not cursor or cursor in seen:
             break
     # A schema takes a millisecond to check.
-    return await anyio.to_thread.run_sync(judge_tools, job.listed if job else ())
+    found = await anyio.to_thread.run_sync(judge_tools, job.listed if job else ())
+    return structs.replace(found, problems=(*found.problems, _ENDLESS)) if cursor else found
 
 
 async def call_tool(session: ClientSession, name: str, arguments: Mapping[str, Any]) -> ToolResult:
