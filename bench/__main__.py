@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from bench import history, load, memory_files, shared_block, step, weight
+from bench import history, load, memory_files, memory_turns, memory_writers, shared_block, step, weight
 from bench.figures import Figure, machine, save, table
 
 SHORT_LOAD: Final = 2_000
@@ -19,7 +19,7 @@ MEASURES: Final[dict[str, Callable[[], list[Figure]]]] = {
     "step": step.measure,
     "blocks": shared_block.measure,
     "history": history.measure,
-    "memory": memory_files.measure,
+    "memory": lambda: [*memory_files.measure(), *memory_turns.measure(), *memory_writers.measure()],
 }
 
 

@@ -1,9 +1,8 @@
-"""Reading memory files for a prompt costs what changed, not what there is (I6); and how long a commit takes."""
+"""Reading memory files for a prompt costs what changed, not what there is (I6)."""
 
 import gc
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +12,6 @@ from typing import Final
 from bench.clock import median, quiet
 from bench.figures import Figure
 from eunoe.memory.git_library import Author
-from eunoe.memory.locks import writing
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import create_repository
 
@@ -23,8 +21,6 @@ IN_PROMPT: Final = 50
 
 ROUNDS: Final = 15
 SAME_ROUNDS: Final = 300
-WRITERS: Final = 4
-COMMITS: Final = 40
 
 SAME_MS: Final = 0.2
 CHANGED_MS: Final = 5.0
@@ -35,12 +31,11 @@ _AUTHOR: Final = Author("Bench", "bench@eunoe.local")
 
 
 def measure() -> list[Figure]:
-    """Measure reads of memories of several sizes, and commits."""
+    """Measure reads of memories of several sizes."""
     figures: list[Figure] = []
     with tempfile.TemporaryDirectory() as folder:
         for size in SIZES:
             figures += _reads(Path(folder) / f"memory-{size}", size)
-        figures.append(_commits(Path(folder) / "commits"))
     return figures
 
 
@@ -53,7 +48,7 @@ def read_for_prompt(repository: MemoryRepository) -> int:
 
 
 def _reads(path: Path, size: int) -> list[Figure]:
-    repository = _make(path, size)
+    repository = example_repository(path, size)
     _git(path, "gc", "--quiet")
     cold = [_ms(lambda: read_for_prompt(MemoryRepository.open(path))) for _ in range(ROUNDS)]
     read_for_prompt(repository)
@@ -85,7 +80,8 @@ def write_example_files(path: Path, size: int) -> None:
         file.write_bytes(b"---\ndescription: Note %d\n---\n" % n + b"What is known about it, line after line.\n" * 20)
 
 
-def _make(path: Path, size: int) -> MemoryRepository:
+def example_repository(path: Path, size: int) -> MemoryRepository:
+    """Make a repository with so many files in one commit."""
     # All files at once in one commit; made without waiting for the disk at each of them, which is not what is measured.
     create_repository(path, agent_id=path.name, agent_name="Bench", files={}, message="Begin", when=_now())
     write_example_files(path, size)
@@ -96,36 +92,15 @@ def _make(path: Path, size: int) -> MemoryRepository:
 
 def _changed(repository: MemoryRepository, number: int) -> float:
     head = repository.head()
-    new = _commit(repository, head, "system/0000.md", number)
+    new = commit_by_library(repository, head, "system/0000.md", number)
     repository.move_head(head, new)
     return _ms(lambda: read_for_prompt(repository))
 
 
-def _commit(repository: MemoryRepository, head: str | None, path: str, number: int) -> str:
+def commit_by_library(repository: MemoryRepository, head: str | None, path: str, number: int) -> str:
+    """Write a commit that changes one file on this head and return its id; main stays where it is."""
     changes = {path: b"---\ndescription: Changed\n---\nTo %d.\n" % number}
     return repository.write_commit(head, changes, author=_AUTHOR, message="Change\n", when=_now())
-
-
-def _commits(path: Path) -> Figure:
-    repository = _make(path, 1_000)
-
-    def write(writer: int) -> None:
-        for number in range(COMMITS):
-            with writing(repository.git_folder, 60):
-                head = repository.head()
-                repository.move_head(head, _commit(repository, head, f"notes/{writer}.md", number))
-
-    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(WRITERS)]
-    began = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    took = time.perf_counter() - began
-    note = f"{WRITERS} writers in turn, {COMMITS} each, every object and the reference on the disk before the next"
-    return Figure(
-        name="a durable commit of one file of 1,000", value=took * 1e3 / (WRITERS * COMMITS), unit="ms", note=note
-    )
 
 
 def _git(path: Path, *arguments: str) -> None:

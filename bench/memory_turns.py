@@ -46,7 +46,7 @@ async def _measure() -> list[Figure]:
         for size in SIZES:
             home = Path(folder) / str(size)
             async with open_runtime(Settings(home=home)) as runtime:
-                agent_id = await _agent_with(runtime, size)
+                agent_id = await agent_with_files(runtime, size)
                 warm = await _turns(runtime, agent_id)
             cold = [_in_new_process(home, agent_id) for _ in range(COLD_ROUNDS)]
             figures += _told(size, warm, cold)
@@ -128,7 +128,8 @@ async def _first_of_process(home: Path, agent_id: str) -> None:
         print((await runtime.db.write(partial(_opening, runtime=runtime, agent_id=agent_id, afresh=True)))[1])
 
 
-async def _agent_with(runtime: Runtime, size: int) -> str:
+async def agent_with_files(runtime: Runtime, size: int) -> str:
+    """Make an agent with so many memory files, which its store has not taken in yet."""
     spec = AgentSpec(model="scripted/demo", include_base_tools=False, tags=("git-memory-enabled",))
     agent_id = (await create_agent(runtime, spec)).agent.id
     tree = runtime.homes.path(agent_id)
