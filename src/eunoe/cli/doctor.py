@@ -14,6 +14,7 @@ import click
 from eunoe.cli.checks import Check
 from eunoe.cli.errors import FAILED
 from eunoe.cli.machine_checks import machine_checks
+from eunoe.cli.mcp_checks import mcp_checks
 from eunoe.cli.model_checks import model_checks, provider_check
 from eunoe.cli.opening import home_option, json_option, settings_of
 from eunoe.cli.tables import write_json
@@ -42,9 +43,9 @@ _LONGEST: Final = 3600.0
 def doctor(home: Path | None, handles: tuple[str, ...], probe: bool, timeout: float, as_json: bool) -> None:
     """Check this machine, the store and the models.
 
-    Each check says what to do about what it finds wrong. Without --model, every configured provider is checked by
-    the first model that it has. Models are asked two short questions, which hosted providers charge for. Nothing is
-    changed, and no key is shown. Exit code 1 when a check failed.
+    Each check says what to do about what it finds wrong. MCP servers are asked for their tools. Without --model, every
+    configured provider is checked by the first model that it has. Models are asked two short questions, which hosted
+    providers charge for. Nothing is changed, and no key is shown. Exit code 1 when a check failed.
     """
     # What is wrong is told by the checks; the log would say it twice.
     logging.basicConfig(level=logging.CRITICAL)
@@ -69,6 +70,8 @@ async def _all_checks(
             _write(check, style)
 
     for check in await anyio.to_thread.run_sync(lambda: list(machine_checks(settings, seconds))):
+        add(check)
+    for check in await mcp_checks(settings, seconds):
         add(check)
     models = ModelRegistry.from_env(settings.environment)
     try:
