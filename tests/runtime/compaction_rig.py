@@ -118,7 +118,7 @@ async def compact_in_run(
         conversation = conversations.default(tx, agent.id)
         return conversations.take_lease(
             tx, conversation.id, run_id=new_id("run"), owner="a test", now=utc_now(), expires_at=None
-        )
+        ).fence
 
     fence = await home.runtime.db.write(lease)
     occasion = await occasion_of(home, agent, fence=fence, trigger=trigger, **settings)

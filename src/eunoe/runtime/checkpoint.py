@@ -38,8 +38,8 @@ def _close(tx: Transaction, turn: Turn, message: Message, now: datetime) -> Mess
 
 
 def _insert_step(tx: Transaction, step: Step, record: RecordedRequest) -> None:
-    for text in record.texts:
-        texts.put(tx, text)
+    for key, text in record.texts.items():
+        texts.put_hashed(tx, key, text)
     steps.insert(tx, step)
 
 

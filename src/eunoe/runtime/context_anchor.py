@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from eunoe.state.errors import NotFound
 from eunoe.state.messages import Message
 from eunoe.store import steps
 from eunoe.store.database import Transaction
@@ -17,8 +16,6 @@ def last_context_tokens(tx: Transaction, window: Sequence[Message]) -> int | Non
     last = next((message for message in reversed(window) if message.role == "assistant"), None)
     if last is None or last.step_id is None or (window[0].role == "summary" and window[0].seq > last.seq):
         return None
-    try:
-        step = steps.get(tx, last.step_id)
-    except NotFound:
-        return None  # a run, and its steps with it, may be deleted while its messages stay
-    return step.usage.total_tokens or None
+    usage = steps.usage(tx, last.step_id)
+    # A run, and its steps with it, may be deleted while its messages stay.
+    return usage.total_tokens or None if usage is not None else None

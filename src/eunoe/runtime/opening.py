@@ -204,7 +204,6 @@ def open_turn(
     )
     runs.insert(tx, run)
     answers = _answered(tx, request, conversation, pending, run_id, now)
-    fence = conversations.take_lease(tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None)
     given = [new_message(one, state.agent.id, conversation.id, run_id, now) for one in request.messages]
     if policy == "append" and not answers:
         update = memory_update(tx, state, conversation, model, prompt, run_id=run_id, now=now)
@@ -215,13 +214,13 @@ def open_turn(
     if answers:
         window = conversations.window(tx, conversation)  # with the record of the answer
     stored = messages.append(tx, conversation.id, given, now) if given else ()
-    conversation = conversations.get(tx, conversation.id)
+    conversation = conversations.take_lease(tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None)
     skills = turn_skills(homes, state, request, outside)
     asked = next((one for one in window if pending and one.id == pending.message_id), None) if answers else None
     return Turn(
         request=request,
         run=run,
-        fence=fence,
+        fence=conversation.fence,
         state=state,
         conversation=conversation,
         model=model,

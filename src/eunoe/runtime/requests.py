@@ -14,6 +14,7 @@ from eunoe.runtime.turn import Turn
 from eunoe.state.messages import Message
 from eunoe.state.runs import StepRequest
 from eunoe.state.tools import Tool, ToolSchema
+from eunoe.store.texts import hash_of
 
 _COMMIT_DIGITS: Final = 40
 """A memory revision begins with its commit; what may follow tells of diagnostics or of a conversation's own blocks."""
@@ -22,10 +23,10 @@ _EMPTY_PARAMETERS: Final[dict[str, Any]] = {"type": "object", "properties": {}}
 
 
 class RecordedRequest(Struct, frozen=True, kw_only=True):
-    """A step's request as it is stored: references, and the texts that they address."""
+    """A step's request as it is stored: references, and the texts that they address, by hash."""
 
     request: StepRequest
-    texts: tuple[str, ...]
+    texts: dict[str, str]
 
 
 def schema_of(tool: Tool) -> ToolSchema:
@@ -69,24 +70,20 @@ def turn_request(turn: Turn) -> ModelRequest:
     )
 
 
-def text_hash(text: str) -> str:
-    """Return the address of a stored text: SHA-256 of its UTF-8 bytes, in hex."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def record_request(turn: Turn, request: ModelRequest, payload: Payload) -> RecordedRequest:
     """Return what must be stored so that exactly these bytes can be built again."""
     tools = msgspec.json.encode(request.tools).decode()
     options = msgspec.json.encode(structs.replace(request, system="", messages=(), tools=())).decode()
+    system_hash, tools_hash, options_hash = map(hash_of, (request.system, tools, options))
     summary = request.messages[0] if request.messages and request.messages[0].role == "summary" else None
     tail = request.messages[1:] if summary else request.messages
     return RecordedRequest(
         request=StepRequest(
             dialect=turn.model.dialect,
             url=payload.url,
-            system_hash=text_hash(request.system),
-            tools_hash=text_hash(tools),
-            options_hash=text_hash(options),
+            system_hash=system_hash,
+            tools_hash=tools_hash,
+            options_hash=options_hash,
             summary_message_id=summary.id if summary else None,
             from_position=tail[0].position if tail else 0,
             to_position=tail[-1].position if tail else 0,
@@ -94,7 +91,7 @@ def record_request(turn: Turn, request: ModelRequest, payload: Payload) -> Recor
             payload_hash=hashlib.sha256(payload.body).hexdigest(),
             memory_commit=_memory_commit(turn),
         ),
-        texts=(request.system, tools, options),
+        texts={system_hash: request.system, tools_hash: tools, options_hash: options},
     )
 
 

@@ -112,10 +112,17 @@ def of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, tuple[Bloc
     """Return the blocks of each of these agents that has some, by label in code point order."""
     if not agent_ids:
         return {}
-    links = tx.rows(f"SELECT agent_id, block_id FROM agents_blocks WHERE agent_id IN ({marks(agent_ids)})", agent_ids)
-    found = {block.id: block for block in many(tx, sorted({block_id for _, block_id in links}))}
+    rows = tx.rows(
+        f"SELECT {_BLOCKS.columns}, agents_blocks.agent_id, agents_blocks.block_id FROM agents_blocks "
+        f"LEFT JOIN blocks ON blocks.id = agents_blocks.block_id WHERE agents_blocks.agent_id IN ({marks(agent_ids)})",
+        agent_ids,
+    )
+    for row in rows:
+        if row[0] is None:
+            raise NotFound("Block", row[-1])
+    found = {block.id: block for block in _whole(tx, list({row[0]: row for row in rows}.values()))}
     held: dict[str, list[Block]] = {}
-    for agent_id, block_id in links:
+    for *_, agent_id, block_id in rows:
         held.setdefault(agent_id, []).append(found[block_id])
     # Sorted here, because databases order text by their own locale.
     return {agent_id: tuple(sorted(blocks, key=lambda block: block.label)) for agent_id, blocks in held.items()}

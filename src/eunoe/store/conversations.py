@@ -196,29 +196,20 @@ def window(tx: Transaction, conversation: Conversation) -> tuple[Message, ...]:
 
 def take_lease(
     tx: Transaction, conversation_id: str, *, run_id: str, owner: str, now: datetime, expires_at: datetime | None
-) -> int:
-    """Give the lease to a run, whoever holds it, and return the new fencing number (I11). Raises ``NotFound``.
+) -> Conversation:
+    """Give the lease to a run, whoever holds it, and return the conversation with its new fencing number (I11).
 
     Whether the lease may be taken is for the caller to decide, in the same transaction. Without ``expires_at`` it
-    lasts as long as its owner lives.
+    lasts as long as its owner lives. Raises ``NotFound``.
     """
-    changed = tx.execute(
+    row = tx.execute_returning(
         "UPDATE conversations SET fence = fence + 1, lease_run_id = ?, lease_owner = ?, lease_expires_at = ?, "
-        "updated_at = ? WHERE id = ?",
+        f"updated_at = ? WHERE id = ? RETURNING {', '.join(_CONVERSATIONS.names)}",
         (run_id, owner, None if expires_at is None else micros(expires_at), micros(now), conversation_id),
     )
-    if changed == 0:
+    if row is None:
         raise NotFound("Conversation", conversation_id)
-    return _fence(tx, conversation_id)
-
-
-def renew_lease(tx: Transaction, conversation_id: str, fence: int, expires_at: datetime) -> None:
-    """Let the lease with this fencing number last longer. Raises ``NotFound`` and ``LeaseLost``."""
-    hold(tx, conversation_id, fence)
-    tx.execute(
-        "UPDATE conversations SET lease_expires_at = ? WHERE id = ? AND fence = ?",
-        (micros(expires_at), conversation_id, fence),
-    )
+    return _CONVERSATIONS.read(row)
 
 
 def hold(tx: Transaction, conversation_id: str, fence: int) -> None:

@@ -21,6 +21,10 @@ class Transaction(Protocol):
         """Run one statement that changes rows, and return how many it changed."""
         ...
 
+    def execute_returning(self, sql: str, params: Sequence[Any] = ()) -> Row | None:
+        """Run one statement that changes at most one row and returns of it, and return that, or ``None``."""
+        ...
+
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
         ...

@@ -15,6 +15,7 @@ from eunoe.store.rows import Shape, marks, micros
 
 _MESSAGES: Final = Shape(Message, "messages", apart=("seq", "position"))
 
+_INSERT: Final = f"{_MESSAGES.insert} RETURNING seq"
 _PLACE: Final = "INSERT INTO conversation_messages (conversation_id, position, message_id) VALUES (?, ?, ?)"
 
 
@@ -35,17 +36,22 @@ def append(tx: Transaction, conversation_id: str, messages: Sequence[Message], n
 
     Raises ``NotFound`` for the conversation.
     """
-    first = _next_position(tx, conversation_id)
     if not messages:
+        _next_position(tx, conversation_id)
         return ()
-    placed = [
-        structs.replace(message, position=first + index * POSITION_STEP) for index, message in enumerate(messages)
-    ]
-    tx.execute(
-        "UPDATE conversations SET next_position = ?, last_message_at = ? WHERE id = ?",
-        (first + len(placed) * POSITION_STEP, micros(now), conversation_id),
+    length = len(messages) * POSITION_STEP
+    row = tx.execute_returning(
+        "UPDATE conversations SET next_position = next_position + ?, last_message_at = ? WHERE id = ? "
+        "RETURNING next_position",
+        (length, micros(now), conversation_id),
     )
-    return _store(tx, conversation_id, placed)
+    if row is None:
+        raise NotFound("Conversation", conversation_id)
+    first: int = row[0] - length
+    return tuple(
+        _store(tx, conversation_id, structs.replace(message, position=first + index * POSITION_STEP))
+        for index, message in enumerate(messages)
+    )
 
 
 def insert_after(tx: Transaction, conversation_id: str, message: Message, after_position: int) -> Message:
@@ -74,7 +80,7 @@ def insert_after(tx: Transaction, conversation_id: str, message: Message, after_
         )
     else:
         position = (after_position + following) // 2
-    return _store(tx, conversation_id, [structs.replace(message, position=position)])[0]
+    return _store(tx, conversation_id, structs.replace(message, position=position))
 
 
 def get(tx: Transaction, message_id: str, *, conversation_id: str | None = None) -> Message:
@@ -269,18 +275,12 @@ def _next_position(tx: Transaction, conversation_id: str) -> int:
     return row[0]
 
 
-def _store(tx: Transaction, conversation_id: str, placed: Sequence[Message]) -> tuple[Message, ...]:
-    tx.execute_many(_MESSAGES.insert, [_MESSAGES.values(message) for message in placed])
-    tx.execute_many(_PLACE, [(conversation_id, message.position, message.id) for message in placed])
-    numbers: dict[str, int] = dict(
-        tx.rows(
-            "SELECT messages.id, messages.seq FROM conversation_messages cm "
-            "JOIN messages ON messages.id = cm.message_id "
-            "WHERE cm.conversation_id = ? AND cm.position BETWEEN ? AND ?",
-            (conversation_id, placed[0].position, placed[-1].position),
-        )
-    )
-    return tuple(structs.replace(message, seq=numbers[message.id]) for message in placed)
+def _store(tx: Transaction, conversation_id: str, message: Message) -> Message:
+    row = tx.execute_returning(_INSERT, _MESSAGES.values(message))
+    tx.execute(_PLACE, (conversation_id, message.position, message.id))
+    if row is None:
+        raise AssertionError("an insertion returns what it inserted")
+    return structs.replace(message, seq=row[0])
 
 
 def _scope(agent_id: str | None, conversation_id: str | None) -> Where:

@@ -40,6 +40,15 @@ class SqliteTransaction:
             self._faults.reached("write")
         return changed
 
+    def execute_returning(self, sql: str, params: Sequence[Any] = ()) -> Row | None:
+        """Run one statement that changes at most one row and returns of it, and return that, or ``None``."""
+        self._require_writing()
+        # Read to its end, which is when SQLite has done it.
+        found = self._connection.execute(sql, params).fetchall()
+        if self._faults is not None:
+            self._faults.reached("write")
+        return found[0] if found else None
+
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
         self._require_writing()

@@ -3,13 +3,25 @@
 from datetime import datetime
 from typing import Final
 
+from msgspec import Struct
+
 from eunoe.state.errors import NotFound
-from eunoe.state.runs import Step
+from eunoe.state.runs import Step, Usage
 from eunoe.store.database import Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.rows import Shape, micros
 
 _STEPS: Final = Shape(Step, "steps", fixed=("run_id", "agent_id", "conversation_id", "ordinal", "created_at"))
+
+
+class _Cost(Struct, frozen=True, kw_only=True):
+    """What a step cost."""
+
+    id: str
+    usage: Usage
+
+
+_COSTS: Final = Shape(_Cost, "steps")
 
 
 class StepQuery(Page, frozen=True, kw_only=True):
@@ -39,6 +51,12 @@ def get(tx: Transaction, step_id: str) -> Step:
     if row is None:
         raise NotFound("Step", step_id)
     return _STEPS.read(row)
+
+
+def usage(tx: Transaction, step_id: str) -> Usage | None:
+    """Return what a step cost, ``None`` for a step that is not there; cheaper than the whole step."""
+    row = tx.row(f"{_COSTS.select} WHERE id = ?", (step_id,))
+    return None if row is None else _COSTS.read(row).usage
 
 
 def of_run(tx: Transaction, run_id: str) -> list[Step]:

@@ -92,14 +92,20 @@ def of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, tuple[Tool
     """Return the tools of each of these agents that has some, in the order in which they were attached."""
     if not agent_ids:
         return {}
-    links = tx.rows(
-        f"SELECT agent_id, tool_id FROM agents_tools WHERE agent_id IN ({marks(agent_ids)}) ORDER BY position",
+    rows = tx.rows(
+        f"SELECT {_TOOLS.columns}, agents_tools.agent_id, agents_tools.tool_id FROM agents_tools "
+        f"LEFT JOIN tools ON tools.id = agents_tools.tool_id "
+        f"WHERE agents_tools.agent_id IN ({marks(agent_ids)}) ORDER BY agents_tools.position",
         agent_ids,
     )
-    ids = sorted({tool_id for _, tool_id in links})
-    found = {tool.id: tool for tool in _TOOLS.all(tx.rows(f"{_TOOLS.select} WHERE id IN ({marks(ids)})", ids))}
+    found: dict[str, Tool] = {}
     held: dict[str, list[Tool]] = {}
-    for agent_id, tool_id in links:
+    for row in rows:
+        *_, agent_id, tool_id = row
+        if row[0] is None:
+            raise NotFound("Tool", tool_id)
+        if tool_id not in found:
+            found[tool_id] = _TOOLS.read(row)
         held.setdefault(agent_id, []).append(found[tool_id])
     return {agent_id: tuple(tools) for agent_id, tools in held.items()}
 

@@ -178,28 +178,27 @@ def test_reset_empties_the_windows_and_positions_go_on(store: Store) -> None:
 def test_a_lease_taken_over_fences_the_earlier_run_off(store: Store) -> None:
     conversation = store.write(stored_conversation)
     lease = {"owner": "owner", "now": NOW, "expires_at": LATER}
-    first = store.write(conversations.take_lease, conversation.id, run_id="run-1", **lease)
+    taken = store.write(conversations.take_lease, conversation.id, run_id="run-1", **lease)
+    assert taken == store.read(conversations.get, conversation.id)
+    first = taken.fence
     store.read(conversations.hold, conversation.id, first)
     held = store.read(conversations.get, conversation.id)
     assert (held.lease_run_id, held.lease_owner, held.lease_expires_at) == ("run-1", "owner", LATER)
-    second = store.write(conversations.take_lease, conversation.id, run_id="run-2", **lease)
+    second = store.write(conversations.take_lease, conversation.id, run_id="run-2", **lease).fence
     assert second == first + 1
     with pytest.raises(LeaseLost, match=f"no longer holds conversation {conversation.id}"):
         store.read(conversations.hold, conversation.id, first)
-    with pytest.raises(LeaseLost):
-        store.write(conversations.renew_lease, conversation.id, first, LATER)
     assert store.write(conversations.release_lease, conversation.id, first) is False
     assert store.read(conversations.get, conversation.id).lease_run_id == "run-2"
 
 
-def test_a_lease_is_renewed_and_given_back(store: Store) -> None:
+def test_a_lease_is_given_back(store: Store) -> None:
     conversation = store.write(stored_conversation)
-    fence = store.write(
+    taken = store.write(
         conversations.take_lease, conversation.id, run_id="run-1", owner="owner", now=NOW, expires_at=None
     )
-    assert store.read(conversations.get, conversation.id).lease_expires_at is None
-    store.write(conversations.renew_lease, conversation.id, fence, LATER)
-    assert store.read(conversations.get, conversation.id).lease_expires_at == LATER
+    assert taken.lease_expires_at is None
+    fence = taken.fence
     assert store.write(conversations.release_lease, conversation.id, fence) is True
     free = store.read(conversations.get, conversation.id)
     assert (free.lease_run_id, free.lease_owner, free.lease_expires_at, free.fence) == (None, None, None, fence)
