@@ -8,6 +8,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+import eunoe
 from eunoe.embedded import Agent, Home
 from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.git_clients import repository_for_clients, take_push
@@ -58,6 +59,7 @@ class FilesHouse:
         self.tree = home.runtime.homes.path(agent.id)
         self.clone = beside / "clone"
         self.written: list[str] = []
+        self._texts = 0
         self.main = git(self.tree, "rev-parse", "main").strip()
 
     @classmethod
@@ -66,7 +68,8 @@ class FilesHouse:
         return cls(home, await home.create_agent(model="scripted/demo", memory=memory, tags=TAGS), beside)
 
     def text(self) -> str:
-        self.written.append(f"Text number {len(self.written)}.")
+        self._texts += 1
+        self.written.append(f"Text number {self._texts}.")
         return self.written[-1]
 
     async def edit(self, label: str) -> None:
@@ -75,6 +78,7 @@ class FilesHouse:
         await follow_memory(self.home.runtime, self.agent.id)
         block = await self.agent.update_block(f"system/{label}", value=text)
         assert block.value == text
+        assert git(self.tree, "for-each-ref", "refs/eunoe") == "", "a name of a recorded commit outlived its purpose"
 
     async def use_tool(self, label: str) -> None:
         """Let the model change a block."""
@@ -104,6 +108,16 @@ class FilesHouse:
         log = await self.agent.memory.log()
         await self.agent.memory.restore(log[min(back, len(log) - 1)].id)
 
+    async def merge(self, label: str) -> None:
+        """Change a file on a branch that began some commits ago, and merge that; where both changed it, keep both."""
+        log = await self.agent.memory.log()
+        text = self.text()
+        name = f"draft-{self._texts}"
+        await self.agent.memory.branch(name, log[min(2, len(log) - 1)].id)
+        await anyio.to_thread.run_sync(self._push_branch, name, label, text)
+        assert (await self.agent.memory.merge(name, policy="both")).outcome == "merged"
+        await self.agent.memory.delete_branch(name)
+
     async def dirty(self, label: str) -> None:
         """Begin an edit in the working tree, let memory change elsewhere, and give the edit up."""
         file = self.tree / path(label)
@@ -115,7 +129,7 @@ class FilesHouse:
         git(self.tree, "checkout", "-q", "--", path(label))
 
     async def together(self) -> None:
-        """Let four write at the same time, each to a file of its own."""
+        """Let the four kinds of writers write at the same time, each to a file of its own."""
         texts = [self.text() for _ in LABELS]
         await repository_for_clients(self.home.runtime, self.agent.id)
         given_up: list[str] = []
@@ -127,13 +141,17 @@ class FilesHouse:
         async def by_api(label: str, text: str) -> None:
             await self.agent.update_block(f"system/{label}", value=text)
 
+        async def by_push(label: str, text: str) -> None:
+            await anyio.to_thread.run_sync(self._push_until_taken, label, text)
+            await take_push(self.home.runtime, self.agent.id)
+
         async def by_hand(label: str, text: str) -> None:
             if not await anyio.to_thread.run_sync(self._try_commit, label, text):
                 self.written.remove(text)  # git found the index in use, and told the person
                 given_up.append(label)
 
         async with anyio.create_task_group() as writers:
-            for write, label, text in zip((by_tool, by_api, by_hand, by_api), LABELS, texts, strict=True):
+            for write, label, text in zip((by_tool, by_api, by_hand, by_push), LABELS, texts, strict=True):
                 writers.start_soon(write, label, text)
         for label in given_up:
             git(self.tree, "checkout", "-q", "HEAD", "--", path(label))
@@ -159,6 +177,26 @@ class FilesHouse:
         self._commit(self.clone, label, text)
         git(self.clone, "push", "-q", f"--receive-pack={_OPEN}", "origin", "main")
 
+    def _push_until_taken(self, label: str, text: str) -> None:
+        self._begin_clone()
+        git(self.clone, "pull", "-q", "--ff-only")
+        self._commit(self.clone, label, text)
+        for _ in range(20):
+            git(self.clone, "push", "-q", f"--receive-pack={_OPEN}", "origin", "main", check=False)
+            git(self.clone, "pull", "-q", "--rebase")
+            if git(self.clone, "rev-list", "origin/main..main") == "":
+                return
+        raise AssertionError("a push was refused twenty times in a row")
+
+    def _push_branch(self, name: str, label: str, text: str) -> None:
+        self._begin_clone()
+        git(self.clone, "fetch", "-q")
+        git(self.clone, "checkout", "-q", "-b", name, f"origin/{name}")
+        self._commit(self.clone, label, text)
+        git(self.clone, "push", "-q", "origin", name)
+        git(self.clone, "checkout", "-q", "main")
+        git(self.clone, "branch", "-q", "-D", name)
+
     async def check(self) -> None:
         """Hold what must be true whatever was done, by what git itself says."""
         runtime = self.home.runtime
@@ -179,6 +217,10 @@ class FilesHouse:
         assert [text for text in self.written if text not in history] == []
         prompt = await self.agent.prompt()
         assert prompt == await recompile(runtime, self.agent.id, dry_run=True)
+        async with eunoe.open(runtime.settings.home, environment={}) as other:
+            assert prompt == await recompile(other.runtime, self.agent.id, dry_run=True), (
+                "an opening that knows nothing"
+            )
         assert [line for text in files.values() for line in text.splitlines() if line not in prompt] == []
         assert (await self.agent.verify()).ok
         assert git(self.tree, "status", "--porcelain") == ""

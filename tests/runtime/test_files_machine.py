@@ -14,7 +14,7 @@ from runtime_rig import open_home
 pytestmark = pytest.mark.slow
 
 _LABEL: Final = st.sampled_from(LABELS)
-_EDITS: Final = st.sampled_from(("edit", "use_tool", "commit_by_hand", "push", "dirty"))
+_EDITS: Final = st.sampled_from(("edit", "use_tool", "commit_by_hand", "push", "merge", "dirty"))
 _ACTIONS: Final = st.one_of(
     st.tuples(_EDITS, _LABEL),
     st.tuples(_EDITS, _LABEL),
