@@ -7,9 +7,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from store_examples import NOW, a_message, stored_conversation
 
 from eunoe.state.errors import StoreError, StoreTooNew
-from eunoe.store import migrations, texts
+from eunoe.store import full_text, messages, migrations, texts
 from eunoe.store.sqlite import open_sqlite
 
 pytestmark = pytest.mark.anyio
@@ -101,3 +102,43 @@ def test_every_migration_has_a_file_and_every_file_is_a_migration() -> None:
     assert list(migrations.NAMES) == sorted(migrations.NAMES)
     for name in migrations.NAMES:
         assert list(migrations.statements(name, "sqlite"))
+
+
+async def test_a_store_whose_messages_were_indexed_one_by_one_keeps_their_places_and_what_is_found(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "eunoe.db"
+    database = await open_sqlite(path)
+    conversation = await database.write(stored_conversation)
+    said = [a_message(conversation, f"island {index}") for index in range(3)]
+    stored = await database.write(lambda tx: messages.append(tx, conversation.id, said, NOW))
+    await database.aclose()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        _undo_lean_turns(connection)
+    database = await open_sqlite(path)
+    assert await database.read(lambda tx: messages.tail(tx, conversation.id, 0)) == stored
+    later = [a_message(conversation, "island 3")]
+    await database.write(lambda tx: messages.append(tx, conversation.id, later, NOW))
+    await database.write(full_text.catch_up)
+    found = await database.read(lambda tx: messages.search(tx, conversation.agent_id, "island"))
+    assert [message.text for message in found] == ["island 3", "island 2", "island 1", "island 0"]
+    await database.aclose()
+
+
+def _undo_lean_turns(connection: sqlite3.Connection) -> None:
+    """Make a store as it was before messages were indexed in batches: each is indexed, and places have row numbers."""
+    connection.executescript("""
+        INSERT INTO message_search (rowid, text) SELECT seq, json_extract(parts, '$[0].text') FROM messages;
+        DROP TABLE message_search_progress;
+        CREATE TABLE places (
+          conversation_id TEXT NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+          position BIGINT NOT NULL,
+          message_id TEXT NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+          PRIMARY KEY (conversation_id, position)
+        );
+        INSERT INTO places SELECT conversation_id, position, message_id FROM conversation_messages;
+        DROP TABLE conversation_messages;
+        ALTER TABLE places RENAME TO conversation_messages;
+        CREATE UNIQUE INDEX conversation_messages_by_message ON conversation_messages (message_id, conversation_id);
+        DELETE FROM migrations WHERE name = '0006_lean_turns';
+    """)
