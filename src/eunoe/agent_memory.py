@@ -5,7 +5,15 @@ from pathlib import Path
 
 from eunoe.memory.mirror_address import absolute_address
 from eunoe.memory.revisions import NamedCommit
-from eunoe.runtime import memory_branches, memory_history, memory_transfer, mirrors, reflection, reflection_review
+from eunoe.runtime import (
+    memory_branches,
+    memory_history,
+    memory_transfer,
+    mirrors,
+    reflecting,
+    reflection,
+    reflection_review,
+)
 from eunoe.runtime.memory_at import MemoryAtStep, memory_at
 from eunoe.runtime.memory_branches import MergeOutcome, MergePolicy
 from eunoe.runtime.memory_edits import MemoryChange, MemoryRestore, restore_files, write_files
@@ -14,7 +22,7 @@ from eunoe.runtime.memory_status import MemoryCheck, MemoryStatus, memory_check,
 from eunoe.runtime.mirrors import MirrorStatus
 from eunoe.runtime.reflection_review import ReflectionShown
 from eunoe.runtime.runtime import Runtime
-from eunoe.state.reflections import Reflection, ReflectionPolicy
+from eunoe.state.reflections import Reflection, ReflectionPolicy, ReflectionTrigger
 
 
 class AgentMemory:
@@ -117,6 +125,37 @@ class AgentMemory:
     ) -> Reflection:
         """Let a background agent bring memory up to date from what was said, and return how it ended."""
         return await reflection.reflect(self._runtime, self._id, policy=policy, instructions=instructions, model=model)
+
+    async def reflect_when(
+        self,
+        *,
+        every_steps: int | None = None,
+        after_compaction: bool = False,
+        policy: ReflectionPolicy = "auto",
+        instructions: str = "",
+        model: str | None = None,
+    ) -> ReflectionTrigger:
+        """Let reflections begin by themselves: after so many steps, or after a compaction, or both.
+
+        They begin while the store is open here or a server or a chat runs on it. Raises ``InvalidInput`` for neither.
+        """
+        trigger = ReflectionTrigger(
+            agent_id=self._id,
+            every_steps=every_steps,
+            after_compaction=after_compaction,
+            policy=policy,
+            instructions=instructions,
+            model=model,
+        )
+        return await reflecting.set_trigger(self._runtime, trigger)
+
+    async def reflects_when(self) -> ReflectionTrigger | None:
+        """Return when reflections begin by themselves, ``None`` for never."""
+        return await reflecting.find_trigger(self._runtime, self._id)
+
+    async def reflect_when_asked(self) -> None:
+        """Let no reflection begin by itself any more. Raises ``NotFound`` when none would."""
+        await reflecting.remove_trigger(self._runtime, self._id)
 
     async def reflections(self) -> list[Reflection]:
         """Return the reflections, newest first."""

@@ -23,6 +23,7 @@ from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.labelled import block_by_label, update_by_label
 from eunoe.runtime.manifest import Manifest, Verification, manifest, verify
 from eunoe.runtime.recompile import read_system_message
+from eunoe.runtime.reflecting import reflecting
 from eunoe.runtime.replay import ReplayedRequest, step_request
 from eunoe.runtime.runtime import Runtime, open_runtime, utc_now
 from eunoe.runtime.settings import settings_from
@@ -230,7 +231,8 @@ async def open(  # noqa: A001 - read as eunoe.open
     ``environment`` is where model endpoints and keys are read from; the process's own by default. Raises
     ``StoreError`` and its kinds.
     """
-    async with open_runtime(settings_from(os.environ if environment is None else environment, path)) as runtime:
+    settings = settings_from(os.environ if environment is None else environment, path)
+    async with open_runtime(settings) as runtime, reflecting(runtime):
         yield Home(runtime)
 
 

@@ -84,3 +84,15 @@ def test_rejected_edits_are_gone(ada: Cli) -> None:
     ada.done("memory", "reflect", "Ada", "--policy", "review", "--instructions", TEA)
     assert ada.done("memory", "review", "Ada", "--reject") == "rejected: A person rejected its edits.\n"
     assert ada.done("blocks", "show", "Ada", "system/human") == "Likes maps.\n"
+
+
+def test_when_an_agent_is_reflected_for_by_itself(ada: Cli) -> None:
+    asked = "Reflects only when somebody asks.\n"
+    assert ada.done("memory", "reflect-when", "Ada") == asked
+    told = ada.done("memory", "reflect-when", "Ada", "--steps", "25", "--compaction", "--policy", "review")
+    assert told == "Reflects after 25 steps and after a compaction, policy review.\n"
+    assert json.loads(ada.done("memory", "reflect-when", "Ada", "--json"))["every_steps"] == 25
+    assert ada.run("memory", "reflect-when", "Ada", "--never", "--steps", "2").exit_code == 2
+    assert ada.run("memory", "reflect-when", "Ada", "--policy", "review").exit_code == 2
+    assert ada.done("memory", "reflect-when", "Ada", "--never") == asked
+    assert ada.done("memory", "reflect-when", "Ada", "--never") == asked

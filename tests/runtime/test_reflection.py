@@ -17,7 +17,7 @@ from eunoe.runtime.reflection_review import list_reflections
 from eunoe.runtime.runtime import utc_now
 from eunoe.state.errors import Conflict, InvalidInput, NotFound
 from eunoe.state.ids import new_id
-from eunoe.state.reflections import Reflection, companion_tag
+from eunoe.state.reflections import Reflection, ReflectionPolicy, companion_tag
 from eunoe.store import agents, reflections
 from eunoe.store.agents import AgentQuery
 
@@ -108,6 +108,43 @@ async def test_g14_a_failure_without_commits_leaves_nothing(filed: Agent):
     assert await branches(filed) == ["main"]
     with pytest.raises(Conflict, match=r"does not wait for a person \(failed\)"):
         await filed.memory.accept(done.id)
+
+
+@pytest.mark.parametrize("policy", ["auto", "review"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "SAY:All is well.",
+        TEA,
+        f"{TEA.partition('SAY')[0]}ERROR:400",
+        f"{TEA.partition('SAY')[0]}ERROR:500",
+        "ERROR:400",
+        TEA.replace("maps", "nothing of the kind"),
+        TEA.replace("memory_replace", "no_such_tool"),
+        'TOOL:memory_replace {"label": \nTHEN:\nSAY:Done.',
+        NOTE,
+    ],
+)
+async def test_g14_a_success_is_a_commit_in_memory_or_nothing_to_change(
+    filed: Agent, script: str, policy: ReflectionPolicy
+):
+    before = {one.path: await filed.memory.read(one.path) for one in (await filed.memory.files()).files}
+    base = (await filed.memory.files()).commit
+    done = await filed.memory.reflect(policy=policy, instructions=script)
+    after = {one.path: await filed.memory.read(one.path) for one in (await filed.memory.files()).files}
+    of_its_run = [one for one in await filed.memory.log() if one.run_id == done.run_id]
+    kept = {one.name: one.commit for one in await filed.memory.branches()}.get(done.branch)
+    if done.outcome == "merged":
+        assert of_its_run
+        assert after != before
+    else:
+        assert (await filed.memory.files()).commit == base
+        assert after == before
+    if done.outcome == "nothing to do":
+        assert "ERROR" not in script
+        assert kept is None
+    assert (done.outcome == "waits for review") == (policy == "review" and script in {TEA, NOTE})
+    assert (done.outcome == "failed") == ("ERROR" in script)
 
 
 async def test_each_message_is_gone_over_once(home: Home, filed: Agent):

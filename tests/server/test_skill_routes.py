@@ -100,3 +100,16 @@ def test_without_waiting_the_answer_has_no_outcome_yet(api: httpx2.Client, agent
     path = f"{agent}/memory/reflections/{begun['id']}"
     outcomes = (good(api.get(path))["reflection"]["outcome"] for _ in range(500))
     assert next(outcome for outcome in outcomes if outcome is not None) == "nothing to do"
+
+
+def test_when_an_agent_is_reflected_for_by_itself_is_set_shown_and_taken_back(api: httpx2.Client, agent: str):
+    path = f"{agent}/memory/reflection-trigger"
+    assert good(api.get(path)) is None
+    wanted = {"every_steps": 25, "after_compaction": True, "policy": "review", "instructions": "Names.", "model": None}
+    made = good(api.put(path, json=wanted))
+    assert {key: made[key] for key in wanted} == wanted
+    assert good(api.get(path)) == made
+    assert api.put(path, json={}).status_code == 422
+    assert "reflected for only when somebody asks" in good(api.delete(path))["message"]
+    assert api.delete(path).status_code == 404
+    assert good(api.get(path)) is None

@@ -20,6 +20,7 @@ from eunoe.cli.talk import answering, request_for, request_to, take_turns
 from eunoe.cli.terminal import Style, printable, wants_colour
 from eunoe.cli.unattended import take_unattended
 from eunoe.cli.whom import Whom, choose_whom
+from eunoe.runtime.reflecting import reflecting
 from eunoe.runtime.runtime import utc_now
 from eunoe.runtime.turn import TurnRequest
 from eunoe.state.approvals import Answer
@@ -58,7 +59,8 @@ def chat(
         if message is not None:
             sitting.send_all([message])
         elif is_terminal():
-            sitting.converse()
+            with door.portal.wrap_async_context_manager(reflecting(door.runtime)):
+                sitting.converse()
         else:
             sitting.send_all(messages_in(sys.stdin))
 

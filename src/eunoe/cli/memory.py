@@ -2,10 +2,11 @@
 
 import click
 
+from eunoe.cli.memory_branches import branch, merge, tag
 from eunoe.cli.memory_changes import convert, restore, take_in
 from eunoe.cli.memory_reading import blame, check, diff, export, log, show, status
 from eunoe.cli.mirrors import mirror
-from eunoe.cli.reflections import reflect_command, review
+from eunoe.cli.reflections import reflect_command, reflect_when, review
 
 
 @click.group()
@@ -23,8 +24,12 @@ for command in (
     export,
     restore,
     take_in,
+    tag,
+    branch,
+    merge,
     convert,
     reflect_command,
+    reflect_when,
     review,
     mirror,
 ):

@@ -74,12 +74,13 @@ def take_in(agent: str, source: Path, home: Path | None, as_json: bool, why: str
     if as_json:
         write_json(found)
     else:
-        _write(found)
+        write_outcome(found)
     if found.outcome == "conflict":
         click.get_current_context().exit(FAILED)
 
 
-def _write(found: MergeOutcome) -> None:
+def write_outcome(found: MergeOutcome) -> None:
+    """Write what a merge did, for a person."""
     for one in found.files:
         click.echo(printable(f"{one.change}: {one.path}"))
     for path in found.conflicts:

@@ -10,6 +10,7 @@ from eunoe.cli.opening import Door, home_option, json_option, opened
 from eunoe.cli.tables import write_json, write_table
 from eunoe.cli.terminal import moment, printable
 from eunoe.runtime.memory_branches import MergePolicy
+from eunoe.runtime.reflecting import MOST_STEPS, find_trigger, remove_trigger, set_trigger
 from eunoe.runtime.reflection import DEFAULT_SECONDS, reflect
 from eunoe.runtime.reflection_review import (
     accept_reflection,
@@ -17,7 +18,7 @@ from eunoe.runtime.reflection_review import (
     reject_reflection,
     show_reflection,
 )
-from eunoe.state.reflections import REVIEWABLE, Reflection, ReflectionPolicy
+from eunoe.state.reflections import REVIEWABLE, Reflection, ReflectionPolicy, ReflectionTrigger
 
 
 @click.command("reflect")
@@ -119,6 +120,73 @@ def review(
         return
     click.echo(printable(f"{one.outcome or 'goes on'}: {one.detail}"), err=True)
     click.echo(printable(shown.diff), nl=False)
+
+
+@click.command("reflect-when")
+@click.argument("agent")
+@home_option
+@json_option
+@click.option("--steps", type=click.IntRange(1, MOST_STEPS), help="After so many answers of its model.")
+@click.option("--compaction", is_flag=True, help="After what was said was compacted.")
+@click.option(
+    "--policy",
+    type=click.Choice(["auto", "review"]),
+    default="auto",
+    show_default=True,
+    help="Merge what collides with nothing, or keep all edits for a review.",
+)
+@click.option("--instructions", metavar="TEXT", default="", help="What to look for.")
+@click.option("--model", metavar="HANDLE", help="The model that reflects. Default: the agent's.")
+@click.option("--never", is_flag=True, help="Only when somebody asks, as it is by default.")
+def reflect_when(
+    agent: str,
+    home: Path | None,
+    as_json: bool,
+    steps: int | None,
+    compaction: bool,
+    policy: ReflectionPolicy,
+    instructions: str,
+    model: str | None,
+    never: bool,
+) -> None:
+    """Show, or set, when AGENT is reflected for by itself.
+
+    It begins while a server or a chat runs on the store.
+    """
+    if never and (steps or compaction):
+        raise Failure("Either --never, or when.", BAD_INPUT)
+    if (instructions or model or policy != "auto") and not (steps or compaction):
+        raise Failure("Say when, too: --steps or --compaction.", BAD_INPUT)
+    with opened(home) as door:
+        agent_id = agent_of(door, agent)
+        found = door.call(lambda runtime: find_trigger(runtime, agent_id))
+        if never and found is not None:
+            door.call(lambda runtime: remove_trigger(runtime, agent_id))
+            found = None
+        if steps or compaction:
+            trigger = ReflectionTrigger(
+                agent_id=agent_id,
+                every_steps=steps,
+                after_compaction=compaction,
+                policy=policy,
+                instructions=instructions,
+                model=model,
+            )
+            found = door.call(lambda runtime: set_trigger(runtime, trigger))
+    if as_json:
+        write_json(found)
+    else:
+        click.echo(printable(_when(found)))
+
+
+def _when(trigger: ReflectionTrigger | None) -> str:
+    if trigger is None:
+        return "Reflects only when somebody asks."
+    times = [f"after {trigger.every_steps} steps"] if trigger.every_steps else []
+    times += ["after a compaction"] if trigger.after_compaction else []
+    model = f", with {trigger.model}" if trigger.model else ""
+    about = f"\nInstructions: {trigger.instructions}" if trigger.instructions else ""
+    return f"Reflects {' and '.join(times)}, policy {trigger.policy}{model}.{about}"
 
 
 def _waits(one: Reflection) -> bool:

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
+from eunoe.runtime.reflecting import reflecting
 from eunoe.runtime.runtime import Runtime
 from eunoe.server.auth import Guard
 from eunoe.server.docs_page import docs_response
@@ -42,7 +43,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None, None]:
-        async with open_runtime() as runtime:
+        async with open_runtime() as runtime, reflecting(runtime):
             app.state.runtime = runtime
             yield
 

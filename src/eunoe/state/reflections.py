@@ -25,6 +25,21 @@ def companion_tag(agent_id: str) -> str:
     return f"reflects-for:{agent_id}"
 
 
+class ReflectionTrigger(Struct, frozen=True, kw_only=True):
+    """When an agent is reflected for by itself, and how.
+
+    ``every_steps``: once it has made so many steps (answers of its model) since the last reflection, ``None`` for
+    never. ``after_compaction``: once what was said was compacted. The rest is as for a reflection that is asked for.
+    """
+
+    agent_id: str
+    every_steps: int | None = None
+    after_compaction: bool = False
+    policy: ReflectionPolicy = "auto"
+    instructions: str = ""
+    model: str | None = None
+
+
 class Reflection(Struct, frozen=True, kw_only=True):
     """One reflection.
 

@@ -20,6 +20,7 @@ NAMES: Final = (
     "0006_lean_turns",
     "0007_mcp",
     "0008_mirrors",
+    "0009_reflection_triggers",
 )
 """Every migration, in order."""
 

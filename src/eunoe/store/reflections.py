@@ -42,6 +42,12 @@ def going_on(tx: Transaction, agent_id: str) -> list[Reflection]:
     return _REFLECTIONS.all(tx.rows(f"{_REFLECTIONS.select} WHERE agent_id = ? AND outcome IS NULL", (agent_id,)))
 
 
+def carried_by(tx: Transaction, owner: str) -> int:
+    """Return how many reflections an opening of the store carries."""
+    row = tx.row("SELECT COUNT(*) FROM reflections WHERE outcome IS NULL AND owner = ?", (owner,))
+    return row[0] if row is not None else 0
+
+
 def last_seq(tx: Transaction, agent_id: str) -> int:
     """Return up to which message the agent's reflections went; 0 before the first. Those that failed do not count."""
     row = tx.row(

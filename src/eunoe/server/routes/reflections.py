@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from eunoe.runtime.reflecting import find_trigger, remove_trigger, set_trigger
 from eunoe.runtime.reflection import reflect, start_reflection
 from eunoe.runtime.reflection_review import (
     accept_reflection,
@@ -12,7 +13,8 @@ from eunoe.runtime.reflection_review import (
 from eunoe.server.routing import Call, Route, route
 from eunoe.server.wire.queries import NoQuery
 from eunoe.server.wire.requests import Nothing
-from eunoe.server.wire.skill_requests import AcceptBody, ReflectBody
+from eunoe.server.wire.skill_requests import AcceptBody, ReflectBody, TriggerBody
+from eunoe.state.reflections import ReflectionTrigger
 
 
 async def begin(call: Call[NoQuery, ReflectBody]) -> object:
@@ -45,8 +47,36 @@ async def reject(call: Call[NoQuery, Nothing]) -> object:
     return await reject_reflection(call.runtime, call.path["agent_id"], call.path["reflection_id"])
 
 
+async def show_trigger(call: Call[NoQuery, Nothing]) -> object:
+    """Return when the agent is reflected for by itself."""
+    return await find_trigger(call.runtime, call.path["agent_id"])
+
+
+async def put_trigger(call: Call[NoQuery, TriggerBody]) -> object:
+    """Let the agent be reflected for by itself from now on."""
+    body = call.body
+    trigger = ReflectionTrigger(
+        agent_id=call.path["agent_id"],
+        every_steps=body.every_steps,
+        after_compaction=body.after_compaction,
+        policy=body.policy,
+        instructions=body.instructions,
+        model=body.model,
+    )
+    return await set_trigger(call.runtime, trigger)
+
+
+async def delete_trigger(call: Call[NoQuery, Nothing]) -> object:
+    """Let the agent be reflected for only when somebody asks."""
+    agent_id = call.path["agent_id"]
+    await remove_trigger(call.runtime, agent_id)
+    return {"message": f"Agent {agent_id} is reflected for only when somebody asks"}
+
+
 _REFLECTIONS: Final = "/v1/agents/{agent_id}/memory/reflections"
 _ONE: Final = f"{_REFLECTIONS}/{{reflection_id}}"
+_TRIGGER: Final = "/v1/agents/{agent_id}/memory/reflection-trigger"
+_FIRES: Final = "The trigger; null when the agent is reflected for only when somebody asks."
 _ANSWER: Final = "The reflection; its outcome is null while it goes on."
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -94,5 +124,32 @@ ROUTES: Final[tuple[Route, ...]] = (
         query=NoQuery,
         body=Nothing,
         answer="The reflection, rejected.",
+    ),
+    route(
+        "GET",
+        _TRIGGER,
+        "When an agent is reflected for by itself (Eunoe)",
+        show_trigger,
+        query=NoQuery,
+        body=Nothing,
+        answer=_FIRES,
+    ),
+    route(
+        "PUT",
+        _TRIGGER,
+        "Reflect for an agent by itself (Eunoe)",
+        put_trigger,
+        query=NoQuery,
+        body=TriggerBody,
+        answer=_FIRES,
+    ),
+    route(
+        "DELETE",
+        _TRIGGER,
+        "Reflect for an agent only when somebody asks (Eunoe)",
+        delete_trigger,
+        query=NoQuery,
+        body=Nothing,
+        answer="A message.",
     ),
 )

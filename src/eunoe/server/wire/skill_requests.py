@@ -34,6 +34,16 @@ class ReflectBody(Struct, kw_only=True):
     wait: bool = False
 
 
+class TriggerBody(Struct, kw_only=True):
+    """When an agent is reflected for by itself; the rest is as for one reflection."""
+
+    every_steps: int | None = None
+    after_compaction: bool = False
+    policy: ReflectionPolicy = "auto"
+    instructions: str = ""
+    model: str | None = None
+
+
 class AcceptBody(Struct, kw_only=True):
     """What becomes of files that memory changed in the meantime too."""
 
