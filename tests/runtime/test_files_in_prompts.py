@@ -1,5 +1,6 @@
 """A prompt shows one commit of memory files, the newest that can be read, as fresh as the policy says (I7)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from runtime_rig import open_home, send
 
 from eunoe.embedded import Home
 from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.tree import TreeEntry
 from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.recompile import recompile
 
@@ -17,18 +19,38 @@ pytestmark = pytest.mark.anyio
 _POLICIES: Final = ("recompile", "append", "defer")
 
 
+MOST_READS: Final = 24
+"""Reads of the repository that a compile after one commit makes at most."""
+
+
 class Interrupted(MemoryRepository):
-    """A repository in which somebody commits before a given read."""
+    """A repository in which somebody commits before a given read: of main, of a folder, of a file, of a size."""
 
     def __init__(self, path: Path, before: int) -> None:
-        self._left = before
+        self.before = before
+        self.reads = 0
         super().__init__(path)
 
-    def read(self, blob_id: str) -> bytes:
-        self._left -= 1
-        if self._left == 0:
+    def _reading(self) -> None:
+        self.reads += 1
+        if self.reads == self.before:
             _commit(self.path, dict.fromkeys(LABELS, "Later."))
+
+    def head(self) -> str | None:
+        self._reading()
+        return super().head()
+
+    def read(self, blob_id: str) -> bytes:
+        self._reading()
         return super().read(blob_id)
+
+    def _read_object(self, object_id: str) -> bytes:
+        self._reading()
+        return super()._read_object(object_id)
+
+    def with_sizes(self, entries: Sequence[TreeEntry]) -> tuple[TreeEntry, ...]:
+        self._reading()
+        return super().with_sizes(entries)
 
 
 def _commit(tree: Path, texts: dict[str, str]) -> None:
@@ -39,12 +61,15 @@ def _commit(tree: Path, texts: dict[str, str]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("before", range(1, 13))
+@pytest.mark.parametrize("before", range(1, MOST_READS + 1))
 async def test_commit_between_any_two_reads_never_gives_a_text_of_two_commits(home: Home, tmp_path: Path, before: int):
     house = await FilesHouse.build(home, tmp_path)
     _commit(house.tree, dict.fromkeys(LABELS, "Sooner."))
-    home.runtime.homes.keep(house.agent.id, Interrupted(house.tree, before))
+    repository = Interrupted(house.tree, before)
+    home.runtime.homes.keep(house.agent.id, repository)
     text = await recompile(home.runtime, house.agent.id)
+    repository.before = 0
+    assert repository.reads <= MOST_READS, "there are reads before which nobody commits here"
     assert (text.count("Sooner."), text.count("Later.")) in {(4, 0), (0, 4)}
     await follow_memory(home.runtime, house.agent.id)
     newest = "Later." if "Later." in git(house.tree, "show", f"main:{path('tea')}") else "Sooner."
