@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 WAIT = 30.0
+MODERN = "2026-07-28"
+STAMP: Any = {"resultType": "complete", "ttlMs": 0, "cacheScope": "public"}
 ECHO: Any = {
     "name": "echo",
     "description": "Say it again.",
@@ -24,7 +26,7 @@ class RawMcp(ThreadingHTTPServer):
 
     Behaviours: ``cut`` (JSON that stops in the middle of a string, then silence), ``cut-end`` (the same, and the
     connection ends), ``hang``, ``end`` (the connection ends without an answer), or a status of HTTP as text. Calls wait
-    for each other at the ``meeting``, if there is one.
+    for each other at the ``meeting``, if there is one. A ``modern`` server knows no handshake (protocol of 2026-07-28).
     """
 
     daemon_threads = True
@@ -36,6 +38,7 @@ class RawMcp(ThreadingHTTPServer):
         self.asked: list[str] = []
         self.headers: list[dict[str, str]] = []
         self.session = "one"
+        self.modern = False
         self.meeting: threading.Barrier | None = None
         self.page: int | None = None
         self.streams: dict[str, queue.Queue[bytes | None]] = {}
@@ -47,6 +50,10 @@ class RawMcp(ThreadingHTTPServer):
 
     def result(self, method: str, params: Any) -> Any:
         """Return the good answer."""
+        if method == "server/discover":
+            return {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, **STAMP}
+        if self.modern and method == "tools/list":
+            return {**self._listed(0), **STAMP}
         if method == "initialize":
             return {
                 "protocolVersion": "2025-06-18",
@@ -55,7 +62,8 @@ class RawMcp(ThreadingHTTPServer):
             }
         if method == "tools/list":
             return self._listed(int((params or {}).get("cursor") or 0))
-        return {"content": [{"type": "text", "text": params["arguments"].get("text", "")}]}
+        kind = {"resultType": "complete"} if self.modern else {}
+        return {"content": [{"type": "text", "text": params["arguments"].get("text", "")}], **kind}
 
     def _listed(self, begin: int) -> Any:
         if self.page is None:
@@ -113,6 +121,14 @@ class _Handler(BaseHTTPRequestHandler):
     def do_DELETE(self) -> None:
         self._plain(200)
 
+    def _outcome(self, method: str, params: Any) -> dict[str, Any]:
+        if self.raw.modern and method == "initialize":
+            data = {"supported": [MODERN], "requested": params["protocolVersion"]}
+            return {"error": {"code": -32022, "message": "Unsupported protocol version", "data": data}}
+        if not self.raw.modern and method == "server/discover":
+            return {"error": {"code": -32601, "message": "Method not found"}}
+        return {"result": self.raw.result(method, params)}
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = body["method"]
@@ -131,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
         if how.isdigit():
             self._plain(int(how))
             return
-        answer = {"jsonrpc": "2.0", "id": body["id"], "result": self.raw.result(method, body.get("params"))}
+        answer = {"jsonrpc": "2.0", "id": body["id"], **self._outcome(method, body.get("params"))}
         text = json.dumps(answer)
         if how.startswith("cut"):
             text = text[: text.rindex('"') - 2]

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 Served = Callable[..., Any]
 GOOD = Path(__file__).parents[1] / "mcp_servers" / "good_server.py"
-CALL = 2.0
+CALL = 3.0
 """Seconds that a call may take here."""
 LIMITS = McpLimits(connect=10.0, list=10.0, call=CALL, programs=True)
 
@@ -73,6 +73,13 @@ def returned(messages: list[Any]) -> list[tuple[str, str]]:
     """Return status and text of each tool return."""
     returns = [part for one in messages if one.message_type == "tool_return_message" for part in one.tool_returns]
     return [(part.status, part.tool_return) for part in returns]
+
+
+def until_called(raw: RawMcp) -> None:
+    deadline = time.monotonic() + 10
+    while "tools/call" not in raw.asked:
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.02)
 
 
 # ---- a turn ----------------------------------------------------------------------------------------------------------
@@ -132,10 +139,7 @@ def test_cancelling_a_turn_ends_its_call_at_once(letta: Letta, plain: httpx2.Cli
     agent_id = agent_with(letta, add(letta, raw, "slow", "sse"))
     raw.behave["tools/call"] = "hang"
     run = letta.agents.messages.create_async(agent_id, input='TOOL:slow_tool {"text":"x"}')
-    deadline = time.monotonic() + 10
-    while "tools/call" not in raw.asked:
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.02)
+    until_called(raw)
     began = time.monotonic()
     post(plain, f"/v1/agents/{agent_id}/messages/cancel", {"run_ids": [run.id]})
     ended = letta.runs.retrieve(run.id)
@@ -144,6 +148,21 @@ def test_cancelling_a_turn_ends_its_call_at_once(letta: Letta, plain: httpx2.Cli
     assert ended.completed_at is not None
     raw.behave.clear()
     assert returned(say(letta, agent_id, 'TOOL:slow_tool {"text":"again"}'))[-1] == ("success", "again")
+
+
+def test_a_call_that_hangs_does_not_keep_the_server_from_stopping(serve_home: Served, raw: RawMcp, tmp_path: Path):
+    raw.behave["tools/call"] = "hang"
+    settings = {"mcp": McpLimits(call=60.0), "shutdown_wait": 0.1}
+    ending = 0.0
+    with serve_home(tmp_path, settings=settings) as url, client_of(url) as letta:
+        agent_id = agent_with(letta, add(letta, raw, "stuck", "sse"))
+        run = letta.agents.messages.create_async(agent_id, input='TOOL:stuck_tool {"text":"x"}')
+        until_called(raw)
+        ending = time.monotonic()
+    assert time.monotonic() - ending < 5.0
+    with serve_home(tmp_path) as url, client_of(url) as letta:
+        ended = letta.runs.retrieve(run.id)
+        assert (ended.status, ended.stop_reason) == ("cancelled", "cancelled")
 
 
 def test_a_call_that_waits_for_approval_is_made_when_it_is_approved(letta: Letta, raw: RawMcp):
