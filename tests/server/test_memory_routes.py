@@ -145,7 +145,7 @@ def test_the_manifest_says_from_which_commit_the_prompt_is_and_whether_it_is_sta
     assert (found["compiled_from"], found["stale"]) == (new, False)
 
 
-def test_a_write_names_its_base_and_is_refused_only_where_the_same_file_changed(files: Files):
+def test_a_write_names_its_base_and_is_refused_only_where_the_same_lines_changed(files: Files):
     base = files.get("files")["commit"]
     assert good(files.put("notes/one.md", "one\n"))["files"] == [{"path": "notes/one.md", "change": "added"}]
     assert files.put("notes/two.md", "two\n", expected=base).status_code == 200
@@ -153,7 +153,17 @@ def test_a_write_names_its_base_and_is_refused_only_where_the_same_file_changed(
     assert late.status_code == 409
     assert late.json()["code"] == "STALE_REVISION"
     assert late.json()["current_revision"] == files.get("status")["head"]
+    assert late.json()["paths"] == ["notes/one.md"]
     assert files.text("notes/one.md") == "one\n"
+    base = good(files.put("notes/list.md", "1\n2\n3\n4\n5\n"))["commit"]
+    good(files.put("notes/list.md", "one\n2\n3\n4\n5\n"))
+    good(files.put("notes/list.md", "1\n2\n3\n4\nfive\n", expected=base))
+    assert files.text("notes/list.md") == "one\n2\n3\n4\nfive\n"
+    assert files.put("notes/list.md", "uno\n2\n3\n4\n5\n", expected=base).json()["paths"] == ["notes/list.md"]
+    removed = files.api.delete(f"/v1/agents/{files.id}/memory/files/notes/list.md", params={"expected": base})
+    assert (removed.status_code, removed.json()["paths"]) == (409, ["notes/list.md"])
+    back = files.api.post(f"/v1/agents/{files.id}/memory/restore", json={"revision": base, "expected": base})
+    assert (back.status_code, back.json()["paths"]) == (409, ["notes/list.md"])
     gone = files.api.delete(f"/v1/agents/{files.id}/memory/files/notes/one.md")
     assert good(gone)["files"] == [{"path": "notes/one.md", "change": "deleted"}]
     assert files.api.get(f"/v1/agents/{files.id}/memory/files/notes/one.md").status_code == 404

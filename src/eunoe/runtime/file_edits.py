@@ -1,6 +1,6 @@
 """Edits of memory files by the API and by tools: one commit each, recorded together with the rows (I8, I9)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -11,6 +11,7 @@ from eunoe.memory.file_changes import Actor
 from eunoe.memory.front_matter import MemoryFile
 from eunoe.memory.git_library import Author
 from eunoe.memory.judgement import change_problems
+from eunoe.memory.merge import rebase_edit
 from eunoe.memory.paths import in_prompt, label_of, path_of
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import agent_author
@@ -64,16 +65,26 @@ class FileStore:
     def commit(self, changes: Mapping[str, bytes | None], commit: Commit, *, expected: str | None = None) -> MemoryHead:
         """Write changes as one commit on the head, bring the rows there, and publish it after the transaction.
 
-        ``expected`` is the commit that the change was based on: when the head is elsewhere and the paths were changed
-        since, it raises ``StaleRevision``. Raises the verdict on the first file that may not be so (I9).
+        ``expected`` is the commit that the change was based on: when the head is elsewhere, the change is made again on
+        top of it, and where lines collide that were changed since, or a changed file is to be deleted, it raises
+        ``StaleRevision``, which names the files. Raises the verdict on the first file that may not be so (I9).
         """
-        if expected is not None and expected != self.head.revision:
-            self._refuse_stale(changes, expected)
-        before = self.head.revision
+        if expected is not None:
+            self.refuse_stale([path for path, data in changes.items() if data is None], expected)
         message = commit_message(commit.subject, commit.why, commit.trailers)
-        author = commit.author or self.caller
-        new = self.repository.write_commit(before, changes, author=author, message=message, when=self._now)
-        return self.adopt(new, commit)
+        made = rebase_edit(
+            self.repository,
+            expected or self.head.revision,
+            changes,
+            self.head.revision,
+            author=commit.author or self.caller,
+            message=message,
+            when=self._now,
+        )
+        if made.commit is None:
+            paths = [conflict.path for conflict in made.conflicts]
+            raise StaleRevision("Memory", self.agent_id, expected or "", self.head.revision, paths)
+        return self.adopt(made.commit, commit)
 
     def adopt(self, new: str, commit: Commit) -> MemoryHead:
         """Take a commit that comes after the head as memory: bring the rows there, and publish it afterwards.
@@ -112,10 +123,12 @@ class FileStore:
         for problem in (*problems, *problems_of(self.repository, after, before)):
             raise problem.as_error()
 
-    def _refuse_stale(self, changes: Mapping[str, bytes | None], expected: str) -> None:
+    def refuse_stale(self, paths: Collection[str], expected: str) -> None:
+        """Raise ``StaleRevision`` when one of the paths was changed since a commit, whichever lines of it."""
         since = changed_paths(self.repository.snapshot(expected), self.repository.snapshot(self.head.revision))
-        if {change.path for change in since} & set(changes):
-            raise StaleRevision("Memory", self.agent_id, expected, self.head.revision)
+        changed = sorted({change.path for change in since} & set(paths))
+        if changed:
+            raise StaleRevision("Memory", self.agent_id, expected, self.head.revision, changed)
 
     def change_blocks(self, edits: Sequence[tuple[str | None, Block | BlockSpec | None]], commit: Commit) -> MemoryHead:
         """Write blocks as files in one commit: pairs of the label before (``None``: a new one) and the block after.

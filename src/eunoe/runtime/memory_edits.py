@@ -1,7 +1,8 @@
 """What a person changes in an agent's memory files: each a commit, based on what was read, never lost and never forced.
 
 A change names the commit that it was based on (``expected``). When memory has moved on since, it is made on top of what
-is there now, unless the same paths were changed: then it is refused with the current commit (I8).
+is there now, unless the same lines were changed: then it is refused with the current commit and the files (I8). A
+restore is refused when a file that it would change was changed since.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -97,8 +98,9 @@ async def restore_files(
             del changes[problem.path]
             left.append(NotRestored(path=problem.path, why=problem.message))
         what = ", ".join(paths) if paths else "all files"
-        commit = Commit(actor="user", subject=f"Restore {what} to {then[:10]}", why=why)
-        files.commit(changes, commit, expected=resolve(repository, expected) if expected is not None else None)
+        if expected is not None:
+            files.refuse_stale(changes, resolve(repository, expected))
+        files.commit(changes, Commit(actor="user", subject=f"Restore {what} to {then[:10]}", why=why))
 
     change = await change_memory(runtime, agent_id, edit)
     return MemoryRestore(commit=change.commit, previous=change.previous, files=change.files, not_restored=tuple(left))

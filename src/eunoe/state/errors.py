@@ -24,6 +24,7 @@
 The edge (``server``, ``cli``) maps these to HTTP statuses and exit codes; nothing else does.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 
@@ -99,16 +100,18 @@ class Conflict(EunoeError):
 
 
 class StaleRevision(Conflict):
-    """A write named a revision that is no longer the current one (I8)."""
+    """A write named a revision that is no longer the current one (I8). ``paths`` are files that were changed since."""
 
     code = "STALE_REVISION"
 
-    def __init__(self, kind: str, key: str, expected: int | str, current: int | str) -> None:
+    def __init__(self, kind: str, key: str, expected: int | str, current: int | str, paths: Sequence[str] = ()) -> None:
+        both = f" Both changed {', '.join(map(repr, paths))}." if paths else ""
         super().__init__(
-            f"{kind} {key} is at revision {current}, and this write was based on revision {expected}. "
+            f"{kind} {key} is at revision {current}, and this write was based on revision {expected}.{both} "
             f"Read it again and repeat the change on the current value.",
             expected_revision=expected,
             current_revision=current,
+            **({"paths": list(paths)} if paths else {}),
         )
 
 
