@@ -254,3 +254,57 @@ async def test_blocks_that_cannot_be_files_leave_no_repository_behind(home: Home
     await agent.update_block("human", value="Likes maps.")
     await agent.update(tags=GIT)
     assert [one.subject for one in await agent.memory.log()] == ["Begin memory"]
+
+
+async def test_G02_blocks_become_files_and_blocks_again_and_nothing_leaves_the_prompt(home: Home):
+    agent = await home.create_agent(
+        model="scripted/demo", memory={"human": "Likes maps.", "projects/x": "Ships in May."}
+    )
+    ids = {block.id for block in (await agent.state()).blocks}
+    for tags, prefix in ((GIT, "system/"), ((), ""), (GIT, "system/")):
+        await agent.update(tags=tags)
+        held = {label: block.value for label, block in (await blocks_of(agent)).items()}
+        assert held == {f"{prefix}human": "Likes maps.", f"{prefix}projects/x": "Ships in May."}
+        assert {block.id for block in (await agent.state()).blocks} == ids
+        assert "Ships in May." in await agent.prompt()
+    assert [one.subject for one in await agent.memory.log()] == ["Begin memory"], "what is the same is no commit"
+    await agent.update(tags=())
+    await agent.update_block("projects/x", value="Ships in June.")
+    await agent.update(tags=GIT)
+    assert [file.path for file in (await agent.memory.files()).files] == ["system/human.md", "system/projects/x.md"]
+    assert [one.subject for one in await agent.memory.log()] == ["Take memory up again", "Begin memory"]
+    assert (await agent.memory.diff("HEAD~1")).diff.count("\n+Ships in June.") == 1
+
+
+async def test_files_of_the_other_layout_become_blocks_and_files_again(home: Home):
+    agent = await home.create_agent(model="scripted/demo", tags=GIT, memory={"human": "Likes maps."})
+    tree = folder_of(home, agent)
+    (tree / "MEMORY.md").write_text("# Index\n")
+    (tree / "human.md").write_text("---\nname: human\ndescription: Who\n---\nLikes tea.")
+    git(tree, "rm", "-q", "system/human.md")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-qm", "the other layout")
+    before = {label: (block.id, block.value) for label, block in (await blocks_of(agent)).items()}
+    assert {label: value for label, (_, value) in before.items()} == {"MEMORY": "# Index\n", "human": "Likes tea."}
+    for tags in ((), GIT):
+        await agent.update(tags=tags)
+        assert {label: (block.id, block.value) for label, block in (await blocks_of(agent)).items()} == before
+    await agent.update(tags=())
+    await agent.update_block("human", value="Likes both.")
+    await agent.update(tags=GIT)
+    assert [file.path for file in (await agent.memory.files()).files] == ["MEMORY.md", "human.md"]
+    assert await agent.memory.read("human.md") == "---\nname: human\ndescription: Who\n---\nLikes both."
+    assert await agent.memory.read("MEMORY.md") == "# Index\n"
+    assert ((await agent.memory.status()).layout, (await agent.memory.check()).ok) == (2, True)
+
+
+async def test_a_block_whose_label_is_outside_the_prompt_is_a_file_and_no_block_any_more(home: Home):
+    agent = await home.create_agent(model="scripted/demo", tags=GIT, memory={"human": "Likes maps."})
+    spec = BlockSpec(label="notes/x", value="A note.")
+    own = await home.runtime.db.write(lambda tx: create_block(tx, spec, now=utc_now()))
+    ids = [block.id for block in (await agent.state()).blocks]
+    await agent.update(block_ids=(*ids, own.id))
+    assert list(await blocks_of(agent)) == ["system/human"]
+    changed = await agent.update_block("notes/x", value="Changed.")
+    assert (changed.value, (await agent.block("notes/x")).value) == ("Changed.", "Changed.")
+    assert (await agent.memory.read("notes/x.md")).endswith("Changed.")

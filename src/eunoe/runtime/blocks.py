@@ -115,6 +115,8 @@ def attach_block(tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: s
         blocks.update(tx, named, expected_revision=block.revision, actor="user", run_id=None, now=now)
     blocks.attach(tx, agent_id, block_id)
     files.change_blocks([(None, named)], Commit(actor="user", subject=f"Add {label}"))
+    if not files.shows(label):
+        blocks.delete(tx, block_id)  # it is a file whose text is not in the prompt, and no block any more
 
 
 def detach_block(tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: str, *, now: datetime) -> None:

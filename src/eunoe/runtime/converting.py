@@ -1,18 +1,20 @@
 """Memory as blocks, memory as files: from one to the other, with what is there and with its history."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec import structs
 
 from eunoe.memory.file_blocks import render_block
+from eunoe.memory.front_matter import MemoryFile, parse
 from eunoe.memory.hooks import install_hook
 from eunoe.memory.judgement import file_problems
-from eunoe.memory.paths import path_of
+from eunoe.memory.paths import Layout, in_prompt, is_index, layout_of, path_of
 from eunoe.memory.repository_create import create_repository
 from eunoe.memory.trailers import commit_message
-from eunoe.memory.tree import FILE, TreeEntry
-from eunoe.runtime.blocks import IN_PROMPT, file_label
-from eunoe.runtime.following import head_at, import_commit, keep_and_publish, problems_of
+from eunoe.memory.tree import EXECUTABLE, FILE, TreeEntry
+from eunoe.runtime.blocks import IN_PROMPT
+from eunoe.runtime.following import import_commit, keep_and_publish, problems_of
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.agents import Agent
 from eunoe.state.blocks import Block
@@ -34,11 +36,16 @@ def tagged(tags: tuple[str, ...], kind: MemoryKind | None) -> tuple[str, ...]:
     return (*tags, GIT_TAG) if kind == "git" else tuple(tag for tag in tags if tag != GIT_TAG)
 
 
-def _own_rows(tx: Transaction, agent_id: str, now: datetime) -> list[Block]:
-    """Give the agent rows of its own under the labels of files: a shared block is copied, the others are renamed."""
+def _own_rows(tx: Transaction, agent_id: str, layout: Layout, now: datetime) -> list[Block]:
+    """Give the agent rows of its own under the labels of files: a shared block is copied, the others are renamed.
+
+    Every block is in the prompt and stays there: in layout 1 its label begins with ``system/`` then. In layout 2 a
+    label with a folder cannot be in the prompt.
+    """
     owned: list[Block] = []
     for block in blocks.of_agent(tx, agent_id):
-        label = file_label(block.label)
+        within = layout == 2 or block.label.startswith(IN_PROMPT)
+        label = block.label if within else f"{IN_PROMPT}{block.label}"
         path_of(label)
         if len(blocks.agent_ids(tx, block.id)) > 1:
             blocks.detach(tx, agent_id, block.id)
@@ -60,9 +67,9 @@ def begin_files(tx: Transaction, homes: MemoryHomes, agent: Agent, now: datetime
     A repository from an earlier time is taken up again, with its history: the blocks go on top of it. Raises
     ``InvalidInput`` without the extra ``git`` and for a label that cannot be a file, and what is wrong with a file.
     """
-    rows = _own_rows(tx, agent.id, now)
     if homes.exists(agent.id):
-        return _take_up(tx, homes, agent, rows, now)
+        return _take_up(tx, homes, agent, now)
+    rows = _own_rows(tx, agent.id, 1, now)
     files = {path_of(row.label): render_block(None, path_of(row.label), row) for row in rows}
     entries = [TreeEntry(path=path, blob_id="", mode=FILE, size=len(files[path])) for path in sorted(files)]
     for problem in file_problems(entries, lambda entry: files[entry.path]):
@@ -81,30 +88,39 @@ def begin_files(tx: Transaction, homes: MemoryHomes, agent: Agent, now: datetime
     first = repository.head()
     if first is None:
         raise AssertionError("a repository that was just made has its first commit")
-    head = head_at(repository, agent.id, first)
-    memory_heads.put(tx, head)
     return import_commit(tx, repository, agent.id, None, first, actor="user", run_id=None, now=now)
 
 
-def _take_up(tx: Transaction, homes: MemoryHomes, agent: Agent, rows: list[Block], now: datetime) -> MemoryHead:
+def _take_up(tx: Transaction, homes: MemoryHomes, agent: Agent, now: datetime) -> MemoryHead:
     repository = homes.repository(agent.id)
     old = repository.head()
-    changes: dict[str, bytes | None] = {}
-    if old is not None:
-        changes = {
-            entry.path: None
-            for entry in repository.snapshot(old).entries
-            if entry.path.startswith(IN_PROMPT) and entry.path.endswith(".md")
-        }
+    entries = repository.snapshot(old).entries if old is not None else ()
+    layout = layout_of(entry.path for entry in entries)
+    rows = _own_rows(tx, agent.id, layout, now)
+    before = {entry.path: entry for entry in entries if entry.mode in (FILE, EXECUTABLE)}
+    changes: dict[str, bytes | None] = {path: None for path in before if in_prompt(path, layout)}
     for row in rows:
-        changes[path_of(row.label)] = render_block(None, path_of(row.label), row)
+        path = path_of(row.label)
+        entry = before.get(path)
+        file = parse(repository.read(entry.blob_id), path, index=is_index(path, layout)) if entry else None
+        known = file if isinstance(file, MemoryFile) else None
+        name = row.label.rpartition("/")[2] if layout == 2 and known is None else None
+        changes[path] = render_block(known, path, row, name=name)
     message = commit_message("Take memory up again", "The blocks of the agent as files, on top of what was here.", {})
     new = repository.write_commit(old, changes, author=homes.caller, message=message, when=now)
     for problem in problems_of(repository, new, None):
         raise problem.as_error()
+    _drop_unshown(tx, rows, layout_of(entry.path for entry in repository.snapshot(new).entries))
     head = import_commit(tx, repository, agent.id, None, new, actor="user", run_id=None, now=now)
     keep_and_publish(tx, repository, new)
     return head
+
+
+def _drop_unshown(tx: Transaction, rows: Sequence[Block], layout: Layout) -> None:
+    """Delete the rows of blocks whose files are not in the prompt: they are files now, and blocks no more."""
+    for row in rows:
+        if not in_prompt(path_of(row.label), layout):
+            blocks.delete(tx, row.id)
 
 
 def end_files(tx: Transaction, agent_id: str, now: datetime) -> None:
