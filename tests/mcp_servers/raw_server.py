@@ -25,8 +25,9 @@ class RawMcp(ThreadingHTTPServer):
     """What tests hold. ``tools`` is what it lists; ``behave`` says what a method gets instead of a good answer.
 
     Behaviours: ``cut`` (JSON that stops in the middle of a string, then silence), ``cut-end`` (the same, and the
-    connection ends), ``hang``, ``end`` (the connection ends without an answer), or a status of HTTP as text. Calls wait
-    for each other at the ``meeting``, if there is one. A ``modern`` server knows no handshake (protocol of 2026-07-28).
+    connection ends), ``hang``, ``end`` (the connection ends without an answer), or a status of HTTP, with what the
+    server says after a colon. Calls wait for each other at the ``meeting``, if there is one. A ``modern`` server knows
+    no handshake (protocol of 2026-07-28).
     """
 
     daemon_threads = True
@@ -129,6 +130,12 @@ class _Handler(BaseHTTPRequestHandler):
             return {"error": {"code": -32601, "message": "Method not found"}}
         return {"result": self.raw.result(method, params)}
 
+    def _refuse(self, status: int, words: str) -> None:
+        told = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": words}}
+        text = json.dumps(told).encode() if words else b""
+        self._begin("application/json" if words else "text/plain", length=len(text), status=status)
+        self.wfile.write(text)
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         method = body["method"]
@@ -144,8 +151,8 @@ class _Handler(BaseHTTPRequestHandler):
         if method == "tools/call" and self.raw.meeting is not None:
             self.raw.meeting.wait()
         how = self.raw.behave.get(method, "")
-        if how.isdigit():
-            self._plain(int(how))
+        if how[:3].isdigit():
+            self._refuse(int(how[:3]), how[4:])
             return
         answer = {"jsonrpc": "2.0", "id": body["id"], **self._outcome(method, body.get("params"))}
         text = json.dumps(answer)

@@ -149,6 +149,31 @@ async def test_a_forgotten_session_is_opened_anew_and_the_call_is_made_once(raw:
     assert raw.asked.count("initialize") == 2
 
 
+async def test_a_call_that_is_refused_is_not_made_again_and_the_next_one_gets_a_new_session(raw: RawMcp):
+    target = at(raw, "streamable_http")
+    async with asking() as sessions:
+        await echo(sessions, target)
+        raw.behave["tools/call"] = "400:no valid session"
+        with pytest.raises(McpError, match="HTTP 400: no valid session"):
+            await echo(sessions, target)
+        assert raw.asked.count("tools/call") == 2
+        raw.behave.clear()
+        assert await echo(sessions, target) == "hello"
+    assert raw.asked.count("initialize") == 2
+
+
+@pytest.mark.parametrize("kind", HTTP)
+async def test_a_long_answer_is_bounded(raw: RawMcp, kind: str):
+    text = "x" * 3_000_000
+    async with asking() as sessions:
+        if kind == "streamable_http":
+            assert await echo(sessions, at(raw, kind), text) == text
+        else:
+            with anyio.fail_after(SOON), pytest.raises(McpError, match="too long") as failed:
+                await echo(sessions, at(raw, kind), text)
+            assert failed.value.kind == "invalid_response"
+
+
 # ---- servers that fail -----------------------------------------------------------------------------------------------
 
 FAULTS = [
@@ -240,13 +265,16 @@ async def test_a_cancelled_call_returns_at_once_and_leaves_nothing_running(raw: 
         assert time.monotonic() - began < 1.0
 
 
-async def test_secrets_are_not_in_what_is_told_of_a_failure(raw: RawMcp):
-    raw.behave["initialize"] = "401"
-    target = at(raw, "sse", headers={"Authorization": "Bearer token-secret"})
+async def test_secrets_are_not_in_what_is_told_or_logged_of_a_failure(raw: RawMcp, caplog: pytest.LogCaptureFixture):
+    caplog.set_level("INFO")
+    raw.behave["tools/call"] = "400:the token token-secret is not known"
+    url = f"{raw.root}/mcp?key=query-secret"
+    headers = {"Authorization": "Bearer token-secret"}
+    target = Target(server_id="s", name="raw", kind="streamable_http", url=url, headers=headers)
     async with asking() as sessions:
-        with pytest.raises(McpError) as failed:
-            await sessions.tools(target)
-    assert "secret" not in failed.value.message
+        with pytest.raises(McpError, match=re.escape("HTTP 400: the token *** is not known")) as failed:
+            await echo(sessions, target)
+    assert "secret" not in failed.value.message + caplog.text
 
 
 # ---- addresses -------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from mcp_types import Implementation
 from eunoe.state.errors import McpError
 from eunoe.tools.mcp.asking import agree, call_tool, list_tools
 from eunoe.tools.mcp.dispatch import JOB, Dispatcher, Job
-from eunoe.tools.mcp.failures import ended, explain, failed, refused, unreadable
+from eunoe.tools.mcp.failures import ended, explain, failed, is_closed, refused, unreadable
 from eunoe.tools.mcp.http import LONGEST_BODY, client_for
 from eunoe.tools.mcp.limits import McpLimits
 from eunoe.tools.mcp.offer import ToolList
@@ -42,9 +42,9 @@ _FAILURE: Final = 400
 
 _log: Final = logging.getLogger(__name__)
 
-for _name in ("mcp", "client"):
-    # What goes wrong is told by our own errors; the library's log would repeat answers, and addresses with keys (I14).
-    logging.getLogger(_name).setLevel(logging.CRITICAL)
+# What goes wrong is told by our own errors; these would repeat answers, and addresses with the keys in them (I14).
+for _name, _level in (("mcp", logging.CRITICAL), ("client", logging.CRITICAL), ("httpx2", logging.WARNING)):
+    logging.getLogger(_name).setLevel(_level)
 
 
 class Connection:
@@ -66,6 +66,7 @@ class Connection:
         self._words: LastWords | None = None
         self._status: int | None = None
         self._garbage = 0
+        self._is_over = False
 
     @property
     def in_use(self) -> bool:
@@ -132,7 +133,9 @@ class Connection:
             try:
                 job.end(await job.work(session))
             except Exception as error:  # noqa: BLE001 - the boundary of the library: what it raises is the job's end
-                meaning = refused(self.target, job.status) if job.status else self._meaning(error)
+                if self.target.kind == "sse" and is_closed(error) and not job.status:
+                    return  # the stream ends, and its end says why
+                meaning = refused(self.target, job.status, error) if job.status else self._meaning(error)
                 if meaning.kind in ("ended", "unreachable"):
                     self.failure = self.failure or meaning
                 job.end(meaning)
@@ -160,7 +163,7 @@ class Connection:
             with self._scope:
                 await self._live()
             if self._scope.cancelled_caught and self.failure is None:
-                self._fail(self._late())
+                self._fail(ended(self.target) if self._is_over else self._late())
         except Exception as error:  # noqa: BLE001 - the boundary of the library: a session that breaks ends itself alone
             status = self._status
             self._fail(refused(self.target, status) if status and self._open is None else self._meaning(error))
@@ -195,7 +198,14 @@ class Connection:
         return self.used_at + self._limits.idle - anyio.current_time()
 
     def _over(self) -> None:
-        """Take note that the other side ended the connection."""
+        """Take note that the other side ended the connection.
+
+        Of a stream of events, what broke it comes to light when it is left.
+        """
+        if self.target.kind == "sse":
+            self._is_over = True
+            self._scope.cancel()
+            return
         self._fail(ended(self.target, self._words.text() if self._words else ""))
 
     async def _hear(self, message: IncomingMessage) -> None:

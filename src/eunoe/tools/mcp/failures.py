@@ -14,6 +14,9 @@ from eunoe.tools.mcp.target import Target
 _LONGEST: Final = 1_000
 """Characters of a server's own words that are repeated."""
 
+_STAND_INS: Final = ("Not Found", "Session terminated", "Server returned an error response")
+"""What the library puts in the place of a refusal without words."""
+
 _ADVICE: Final = {
     401: " Set auth_token, or a header in custom_headers, to what the server wants.",
     403: " Check what the server lets this token do.",
@@ -27,10 +30,12 @@ def failed(target: Target, kind: McpErrorKind, text: str, *, status: int | None 
     return McpError(kind, target.masked(f"MCP server {target.name!r} {text}"), server=target.name, status=status)
 
 
-def refused(target: Target, status: int) -> McpError:
-    """Return the error of an answer that is a refusal of HTTP."""
+def refused(target: Target, status: int, error: BaseException | None = None) -> McpError:
+    """Return the error of an answer that is a refusal of HTTP, with what the server said, if it said something."""
     advice = _ADVICE.get(status, " Look at the server's log." if status >= 500 else "")
-    return failed(target, "refused", f"at {target.where} answered with HTTP {status}.{advice}", status=status)
+    said = error.message[:_LONGEST] if isinstance(error, MCPError) and error.message not in _STAND_INS else ""
+    told = f"HTTP {status}: {said}." if said else f"HTTP {status}.{advice}"
+    return failed(target, "refused", f"at {target.where} answered with {told}", status=status)
 
 
 def ended(target: Target, last_words: str = "") -> McpError:
@@ -39,6 +44,11 @@ def ended(target: Target, last_words: str = "") -> McpError:
         said = f": {last_words[:_LONGEST]}" if last_words else "."
         return failed(target, "ended", f"({target.where}) ended before it answered{said}")
     return failed(target, "ended", f"at {target.where} ended the connection before it answered.")
+
+
+def is_closed(error: BaseException) -> bool:
+    """Say whether an error is the library's word that the connection ended."""
+    return isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
 
 
 def explain(target: Target, error: BaseException, last_words: str = "") -> McpError | None:
@@ -82,7 +92,7 @@ def _explained(target: Target, error: BaseException, last_words: str) -> McpErro
 
 def _of_protocol(target: Target, error: MCPError, last_words: str) -> McpError:
     said = error.message[:_LONGEST]
-    if error.code == CONNECTION_CLOSED:
+    if is_closed(error):
         return ended(target, last_words)
     if error.code == REQUEST_TIMEOUT:
         return failed(target, "timeout", "did not answer in time.")

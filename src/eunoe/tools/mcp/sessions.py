@@ -24,8 +24,11 @@ T = TypeVar("T")
 MOST_KEPT: Final = 32
 """Sessions that are kept open at a time; beyond it, the one that was not used for longest is closed."""
 
-_FORGOTTEN: Final = (400, 404)
-"""The statuses with which servers answer a session that they do not know any more; the request was not taken."""
+_FORGOTTEN: Final = 404
+"""The status with which a server answers a session that it does not know any more; the request was not taken."""
+
+_PERHAPS_FORGOTTEN: Final = 400
+"""Some servers answer so instead, and others when they dislike a request: it is not sent again."""
 
 Spawn = Callable[[Callable[[], Coroutine[Any, Any, object]]], object]
 """Runs something beside, for as long as the store is open."""
@@ -66,10 +69,11 @@ class McpSessions:
         try:
             return await ask(connection)
         except McpError as error:
-            if not known or error.status not in _FORGOTTEN:
+            if not known or error.status not in (_FORGOTTEN, _PERHAPS_FORGOTTEN):
                 raise
-        # The server has forgotten the session (it was started anew, say) and has not taken the request.
-        connection.retire()
+            connection.retire()
+            if error.status != _FORGOTTEN:
+                raise
         return await ask(self._connection(target, library))
 
     def _check(self, target: Target) -> None:
