@@ -253,6 +253,28 @@ async def test_a_call_that_fails_leaves_the_others_of_the_session_alone(raw: Raw
     assert raw.asked.count("initialize") == 1
 
 
+async def test_a_late_request_takes_no_other_with_it(raw: RawMcp):
+    target = at(raw, "streamable_http")
+    told: dict[str, str] = {}
+
+    async def call(sessions: McpSessions) -> None:
+        told["call"] = await echo(sessions, target)
+
+    async with asking(McpLimits(list=0.5)) as sessions:
+        await echo(sessions, target)
+        raw.behave = {"tools/list": "hang", "tools/call": "hang"}
+        async with anyio.create_task_group() as group:
+            group.start_soon(call, sessions)
+            with pytest.raises(McpError, match=r"did not answer in 0\.5 s"):
+                await sessions.tools(target)
+            assert told == {}
+            raw.released.set()
+        assert told == {"call": "hello"}
+        raw.behave.clear()
+        assert await echo(sessions, target) == "hello"
+    assert raw.asked.count("initialize") == 2
+
+
 @pytest.mark.parametrize("kind", HTTP)
 async def test_a_cancelled_call_returns_at_once_and_leaves_nothing_running(raw: RawMcp, kind: str):
     raw.behave["tools/call"] = "hang"

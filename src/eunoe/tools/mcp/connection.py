@@ -48,15 +48,16 @@ for _name, _level in (("mcp", logging.CRITICAL), ("client", logging.CRITICAL), (
 
 
 class Connection:
-    """A session that is being opened, open, or over; ``failure`` says why it is over."""
+    """A session that is being opened, open, or over."""
 
     def __init__(self, target: Target, limits: McpLimits) -> None:
         self.target: Final = target
-        self.failure: McpError | None = None
         self.answered: bool = False
         self._limits = limits
         self._ready = anyio.Event()
         self._done_with = anyio.Event()
+        self._failure: McpError | None = None
+        self._retired = False
         self._scope = anyio.CancelScope()
         self._users = 0
         self.used_at = anyio.current_time()
@@ -67,6 +68,11 @@ class Connection:
         self._status: int | None = None
         self._garbage = 0
         self._is_over = False
+
+    @property
+    def usable(self) -> bool:
+        """Whether it takes requests."""
+        return self._failure is None and not self._retired
 
     @property
     def in_use(self) -> bool:
@@ -87,7 +93,7 @@ class Connection:
 
     def retire(self) -> None:
         """Take no more requests, and end once those that go on are answered."""
-        self.failure = self.failure or ended(self.target)
+        self._retired = True
         if not self._users:
             self._done_with.set()
 
@@ -99,8 +105,8 @@ class Connection:
                 await self._ready.wait()
             if self._open is None:
                 self._fail(self._late())
-            if self.failure is not None or self._open is None:
-                raise self.failure or self._late()
+            if self._failure is not None or self._open is None:
+                raise self._failure or self._late()
             session, group = self._open
             self._jobs.add(job)
             group.start_soon(self._do, session, job)
@@ -109,7 +115,7 @@ class Connection:
             if isinstance(job.outcome, McpError):
                 raise job.outcome
             if not job.done.is_set():
-                self.failure = self.failure or ended(self.target)  # the next request shall not wait for it too
+                self._retired = True  # the next request shall not wait for it too
                 raise failed(self.target, "timeout", f"did not answer in {seconds:g} s.{self._unread()}")
             self.answered = True
             return cast("T", job.outcome)
@@ -118,7 +124,7 @@ class Connection:
             self._jobs.discard(job)
             self._users -= 1
             self.used_at = anyio.current_time()
-            if self.failure is not None:
+            if self._retired:
                 self.retire()
 
     def _late(self) -> McpError:
@@ -136,12 +142,11 @@ class Connection:
                 if self.target.kind == "sse" and is_closed(error) and not job.status:
                     return  # the stream ends, and its end says why
                 meaning = refused(self.target, job.status, error) if job.status else self._meaning(error)
-                if meaning.kind in ("ended", "unreachable"):
-                    self.failure = self.failure or meaning
+                self._retired = self._retired or meaning.kind in ("ended", "unreachable")
                 job.end(meaning)
 
     def _meaning(self, error: BaseException) -> McpError:
-        found = self.failure or explain(self.target, error, self._words.text() if self._words else "")
+        found = self._failure or explain(self.target, error, self._words.text() if self._words else "")
         if found is None:
             _log.warning("the session with MCP server %s broke: %s", self.target.name, type(error).__name__)
             found = failed(self.target, "ended", f"cannot be talked with ({type(error).__name__}).")
@@ -149,11 +154,11 @@ class Connection:
 
     def _fail(self, error: McpError) -> None:
         """End the session for this reason, unless it has ended."""
-        if self.failure is None:
-            self.failure = error
+        if self._failure is None:
+            self._failure = error
         self._ready.set()
         for job in self._jobs:
-            job.end(self.failure)
+            job.end(self._failure)
         self._scope.cancel()
 
     async def run(self) -> None:
@@ -162,7 +167,7 @@ class Connection:
         try:
             with self._scope:
                 await self._live()
-            if self._scope.cancelled_caught and self.failure is None:
+            if self._scope.cancelled_caught and self._failure is None:
                 self._fail(ended(self.target) if self._is_over else self._late())
         except Exception as error:  # noqa: BLE001 - the boundary of the library: a session that breaks ends itself alone
             status = self._status

@@ -59,7 +59,7 @@ class McpSessions:
 
     def opened(self) -> list[str]:
         """Return the ids of the servers with which there is a session."""
-        return [server_id for server_id, kept in self._kept.items() if kept.failure is None]
+        return [server_id for server_id, kept in self._kept.items() if kept.usable]
 
     async def _ask(self, target: Target, ask: Callable[["Connection"], Awaitable[T]]) -> T:
         self._check(target)
@@ -98,7 +98,7 @@ class McpSessions:
         return self._library
 
     def _connection(self, target: Target, library: ModuleType) -> "Connection":
-        self._kept = {server_id: kept for server_id, kept in self._kept.items() if kept.failure is None}
+        self._kept = {server_id: kept for server_id, kept in self._kept.items() if kept.usable}
         kept = self._kept.get(target.server_id)
         if kept is not None and kept.target == target:
             return kept
