@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from msgspec import structs
 
 from eunoe.state.errors import Conflict, NotFound
 from eunoe.state.tools import Tool
-from eunoe.store.database import Transaction
+from eunoe.store.database import Row, Transaction
 from eunoe.store.paging import Page, Where, page_rows, place_in
 from eunoe.store.presence import require_agent
 from eunoe.store.rows import Shape, marks
 
 _TOOLS: Final = Shape(Tool, "tools")
+
+_KEPT: Final = 64
+"""How many decoded tools are kept."""
 
 
 class ToolQuery(Page, frozen=True, kw_only=True):
@@ -105,9 +109,15 @@ def of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, tuple[Tool
         if row[0] is None:
             raise NotFound("Tool", tool_id)
         if tool_id not in found:
-            found[tool_id] = _TOOLS.read(row)
+            found[tool_id] = _read_again(row[: _TOOLS.width])
         held.setdefault(agent_id, []).append(found[tool_id])
     return {agent_id: tuple(tools) for agent_id, tools in held.items()}
+
+
+@lru_cache(maxsize=_KEPT)
+def _read_again(row: Row) -> Tool:
+    """Return the tool of a row; many turns read the same rows, whose schemas take long to decode."""
+    return _TOOLS.read(row)
 
 
 def attach(tx: Transaction, agent_id: str, tool_id: str) -> None:

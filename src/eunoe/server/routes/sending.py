@@ -64,15 +64,15 @@ async def send_turn(runtime: Runtime, limits: Limits, request: TurnRequest, body
 
 
 async def _whole(handle: RunHandle, narrator: Narrator) -> Response:
-    await handle.wait()  # at once, so that no piece of the answer wakes anybody
+    ended = await handle.wait()  # once, so that no piece of the answer wakes anybody
+    if ended.error is not None:
+        return failure_response(run_failure(ended.error))
     told: list[dict[str, Any]] = []
+    now = utc_now()
     async for event in handle.events():
-        if isinstance(event, RunEnded):
-            if event.error is not None:
-                return failure_response(run_failure(event.error))
-            return json_response(answer(told, event))
-        told.extend(narrator.tell(event, utc_now()))
-    raise AssertionError("a run's events end with RunEnded")
+        if not isinstance(event, RunEnded):
+            told.extend(narrator.tell(event, now))
+    return json_response(answer(told, ended))
 
 
 async def send(call: Call[NoQuery, SendBody] | Call[NoQuery, StreamBody]) -> Response:
