@@ -61,12 +61,17 @@ def test_a_reflection_is_reviewed_and_accepted(ada: Cli) -> None:
     told = ada.run("memory", "reflect", "Ada", "--policy", "review", "--instructions", TEA)
     assert (told.exit_code, told.stdout) == (0, "waits for review: Its edits wait for a person.\n")
     assert "waits for review" in ada.done("memory", "review", "Ada")
+    waits = "1 reflection waits for somebody to accept or reject the edits (eunoe memory review).\n"
+    assert waits in ada.done("memory", "status", "Ada")
+    unknown = ada.run("memory", "review", "Ada", "xyz")
+    assert (unknown.exit_code, "'xyz'; --all lists them" in unknown.stderr) == (2, True)
     waiting = json.loads(ada.done("memory", "review", "Ada", "--json"))
     assert "+Likes tea." in ada.done("memory", "review", "Ada", waiting[0]["id"])
     assert ada.run("memory", "review", "Ada", "--accept", "--reject").exit_code == 2
     assert ada.done("memory", "review", "Ada", "--accept").startswith("merged: Its edits are memory since ")
     assert ada.done("blocks", "show", "Ada", "system/human") == "Likes tea.\n"
     assert json.loads(ada.done("memory", "review", "Ada", "--json")) == []
+    assert waits not in ada.done("memory", "status", "Ada")
     assert "merged" in ada.done("memory", "review", "Ada", "--all")
     assert "No reflection waits." in ada.run("memory", "review", "Ada", "--reject").stderr
 

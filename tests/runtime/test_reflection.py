@@ -300,6 +300,23 @@ async def test_the_branch_of_a_cancelled_one_stays_where_it_is_told_to_be(home: 
     assert (await agent.memory.accept(told.id)).outcome == "merged"
 
 
+async def test_one_that_goes_on_when_the_store_closes_is_told_as_failed(tmp_path: Path, endpoint: ChatEndpoint):
+    release = threading.Event()
+    with anyio.fail_after(BOUND):
+        async with open_home(tmp_path, endpoint.environment) as home:
+            agent = await home.create_agent(model=MODEL, tags=GIT, memory={"human": "Likes maps."})
+            await send(home, agent, "hello")
+            endpoint.answers(Answer(text=("Slow", "."), hold=release))
+            await start_reflection(home.runtime, agent.id)
+            while len(endpoint.received) < 2:
+                await anyio.lowlevel.checkpoint()
+        release.set()
+        async with open_home(tmp_path, endpoint.environment) as home:
+            (told,) = await home.runtime.db.read(lambda tx: reflections.of_agent(tx, agent.id))
+            assert (told.outcome, told.tip) == ("failed", told.base)
+            assert (await (await home.agent(agent.id)).memory.reflect()).outcome == "nothing to do"
+
+
 async def test_whoever_waits_for_the_reflection_of_a_deleted_agent_is_told(home: Home, endpoint: ChatEndpoint):
     agent = await home.create_agent(model=MODEL, tags=GIT, memory={"human": "Likes maps."})
     await send(home, agent, "hello")
@@ -354,6 +371,46 @@ async def test_edits_whose_branch_somebody_deleted_are_still_there_to_be_decided
         await filed.memory.accept(back.id)
     assert (await filed.memory.reject(back.id)).outcome == "rejected"
     assert await human(filed) == "Likes tea."
+
+
+async def test_a_branch_that_somebody_has_checked_out_is_accepted_and_goes_later(home: Home, filed: Agent):
+    tree = home.runtime.homes.path(filed.id)
+    done = await filed.memory.reflect(policy="review", instructions=TEA)
+    git(tree, "checkout", "-q", done.branch)
+    assert (await filed.memory.accept(done.id)).outcome == "merged"
+    assert await human(filed) == "Likes tea."
+    assert await branches(filed) == ["main", done.branch]
+    git(tree, "checkout", "-q", "main")
+    await send(home, filed, "SAY:More.")
+    await filed.memory.reflect(instructions="SAY:Nothing.")
+    assert await branches(filed) == ["main"]
+
+
+async def test_a_commit_that_cannot_be_memory_does_not_keep_reflections_from_it(home: Home, filed: Agent):
+    tree = home.runtime.homes.path(filed.id)
+    (tree / "system/bad.md").write_bytes(b"\xff\xfe")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "--no-verify", "-m", "Bad")
+    done = await filed.memory.reflect(policy="review", instructions=TEA)
+    assert done.outcome == "waits for review"
+    git(tree, "rm", "-q", "system/bad.md")
+    git(tree, "commit", "-q", "-m", "Correct")
+    assert (await filed.memory.accept(done.id)).outcome == "merged"
+    assert await human(filed) == "Likes tea."
+
+
+async def test_main_that_moves_elsewhere_meanwhile_is_kept_with_the_edits(home: Home, filed: Agent):
+    tree = home.runtime.homes.path(filed.id)
+    done = await filed.memory.reflect(policy="review", instructions=TEA)
+    (tree / "notes").mkdir()
+    (tree / "notes/plan.md").write_text("Go in May.\n")
+    git(tree, "add", "-A")
+    git(tree, "commit", "-q", "-m", "By hand")
+    await filed.update_block("system/human", description="Who is asking.")
+    assert (await filed.memory.accept(done.id)).outcome == "merged"
+    assert await human(filed) == "Likes tea."
+    assert await filed.memory.read("notes/plan.md") == "Go in May.\n"
+    assert (await filed.block("system/human")).description == "Who is asking."
 
 
 async def test_what_somebody_is_editing_stays_and_is_no_conflict(home: Home, filed: Agent):

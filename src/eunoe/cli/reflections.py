@@ -195,9 +195,12 @@ def _waits(one: Reflection) -> bool:
 
 def _meant(text: str | None, found: list[Reflection]) -> Reflection:
     meant = [one for one in found if text is None or one.id == text or one.id.endswith(text)]
-    if len(meant) != 1:
-        which = "No reflection waits." if not found else f"{len(meant)} reflections fit; give the id of one."
-        raise Failure(which, BAD_INPUT)
+    if text is None and not meant:
+        raise Failure("No reflection waits.", BAD_INPUT)
+    if not meant:
+        raise Failure(f"No reflection has the id, or the end of an id, {text!r}; --all lists them.", BAD_INPUT)
+    if len(meant) > 1:
+        raise Failure(f"{len(meant)} reflections fit; give the id of one.", BAD_INPUT)
     return meant[0]
 
 

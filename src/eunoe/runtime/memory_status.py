@@ -14,7 +14,7 @@ from eunoe.runtime.mirrors import MirrorStatus, mirror_shown
 from eunoe.runtime.prompts import conversation_model, current_prompt
 from eunoe.runtime.runtime import Runtime, utc_now
 from eunoe.state.memory import MemoryHead, UnreadCommit
-from eunoe.store import agents, memory_mirrors
+from eunoe.store import agents, memory_mirrors, reflections
 from eunoe.store.database import Transaction
 
 CONFLICTS = "conflicts/"
@@ -68,7 +68,9 @@ class MemoryCheck(Struct, frozen=True, kw_only=True):
 async def memory_status(runtime: Runtime, agent_id: str) -> MemoryStatus:
     """Look at repository, working tree, store and prompt. Raises ``NotFound``, ``Conflict`` and ``StoreError``."""
     now = utc_now()
-    mirror = await runtime.db.read(lambda tx: memory_mirrors.get(tx, agent_id))
+    mirror, waiting = await runtime.db.read(
+        lambda tx: (memory_mirrors.get(tx, agent_id), reflections.waiting(tx, agent_id))
+    )
 
     def prompt(tx: Transaction) -> tuple[bool, str | None]:
         state = agents.state(tx, agent_id)
@@ -98,7 +100,7 @@ async def memory_status(runtime: Runtime, agent_id: str) -> MemoryStatus:
             clean=tree.clean,
             conflicts=conflicts,
             mirror=shown,
-            said=(*told(head, conflicts, shown, unpublished=unpublished), *tree.sentences()),
+            said=(*told(head, conflicts, shown, unpublished=unpublished), *_reviews(waiting), *tree.sentences()),
         )
 
     found = await in_repository(runtime, agent_id, work)
@@ -133,6 +135,13 @@ def told(
     if mirror is not None and mirror.said is not None and mirror.state == "needs a person":
         said.append(mirror.said)
     return tuple(said)
+
+
+def _reviews(waiting: int) -> tuple[str, ...]:
+    if not waiting:
+        return ()
+    wait = "1 reflection waits" if waiting == 1 else f"{waiting} reflections wait"
+    return (f"{wait} for somebody to accept or reject the edits (eunoe memory review).",)
 
 
 async def memory_check(runtime: Runtime, agent_id: str) -> MemoryCheck:

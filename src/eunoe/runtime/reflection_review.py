@@ -1,6 +1,7 @@
 """What becomes of a reflection's branch: its diff, and merging or dropping it; by policy, or because a person says."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -19,7 +20,7 @@ from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.memory_branches import MergePolicy, merged_commit
 from eunoe.runtime.memory_history import ChangedFile, MemoryCommit, changed_files, commit_of, in_repository
 from eunoe.runtime.runtime import Runtime, utc_now
-from eunoe.state.errors import Conflict, InvalidInput, NotFound
+from eunoe.state.errors import Conflict, InvalidInput, NotFound, StoreLocked
 from eunoe.state.memory import MemoryHead
 from eunoe.state.reflections import REVIEWABLE, Reflection
 from eunoe.store import agents, reflections
@@ -238,9 +239,14 @@ def _tip(repository: MemoryRepository, reflection: Reflection) -> str | None:
 
 
 def _drop_branch(homes: MemoryHomes, reflection: Reflection) -> None:
+    """Let the branch of a reflection go, if nothing in it is wanted.
+
+    One that somebody has checked out stays, as does one that another git process has locked: what became of the
+    reflection is stored already, and the next one drops it.
+    """
     repository = homes.repository(reflection.agent_id)
     if not any(branch.name == reflection.branch for branch in revisions.branches(repository)):
         return
     if reflection.outcome in _NEEDLESS or _tip(repository, reflection) == reflection.base:
-        with writing(repository.git_folder):
+        with suppress(Conflict, StoreLocked), writing(repository.git_folder):
             revisions.delete_branch(repository, reflection.branch)

@@ -42,6 +42,16 @@ def going_on(tx: Transaction, agent_id: str) -> list[Reflection]:
     return _REFLECTIONS.all(tx.rows(f"{_REFLECTIONS.select} WHERE agent_id = ? AND outcome IS NULL", (agent_id,)))
 
 
+def waiting(tx: Transaction, agent_id: str) -> int:
+    """Return how many of an agent's reflections are kept for a person to decide on."""
+    row = tx.row(
+        "SELECT COUNT(*) FROM reflections WHERE agent_id = ? AND outcome IN ('waits for review', 'conflict', 'failed') "
+        "AND tip IS NOT NULL AND tip <> base",
+        (agent_id,),
+    )
+    return row[0] if row is not None else 0
+
+
 def carried_by(tx: Transaction, owner: str) -> int:
     """Return how many reflections an opening of the store carries."""
     row = tx.row("SELECT COUNT(*) FROM reflections WHERE outcome IS NULL AND owner = ?", (owner,))
