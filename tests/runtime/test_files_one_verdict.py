@@ -179,3 +179,23 @@ async def test_limits_of_the_repository_hold_at_every_door(home: Home, tmp_path:
     assert "Ask the user to change it." in _said(house.tree, "commit", "-qam", "more", EUNOE_ACTOR="agent")
     assert _said(house.tree, "commit", "-qam", "more", EUNOE_ACTOR="agent", **{APPROVED: "1"}) == ""
     await house.agent.update_block("tea", value="x" * 50)
+
+
+async def test_an_empty_state_replaces_no_full_one_whoever_brings_it(home: Home, tmp_path: Path):
+    house, push = await _prepared(home, tmp_path)
+    said = "All 4 files of memory would be gone."
+    for folder in (house.clone, house.tree):
+        git(folder, "rm", "-rq", ".")
+    git(house.clone, "commit", "-qm", "nothing")
+    assert said in push("main")
+    assert said in _said(house.tree, "commit", "-qm", "nothing")
+    git(house.tree, "commit", "-qm", "nothing", "--no-verify")
+    status = await house.agent.memory.status()
+    assert said in status.said[0]
+    assert len((await house.agent.state()).blocks) == 4
+    # A correction is taken; and what is meant can be done one by one.
+    git(house.tree, "revert", "--no-edit", "HEAD")
+    for block in (await house.agent.state()).blocks:
+        await house.agent.memory.delete(f"{block.label}.md")
+    assert (await house.agent.state()).blocks == ()
+    assert (await house.agent.memory.status()).said == ()

@@ -23,6 +23,7 @@ FileRule = Literal[
     "limit",
     "limits",
     "depth",
+    "empty",
     "read only",
 ]
 """The rules that a memory file can break."""

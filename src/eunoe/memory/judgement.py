@@ -35,9 +35,13 @@ def judge(
 def file_problems(entries: Sequence[TreeEntry], read: Read, *, since: Sequence[TreeEntry] = ()) -> list[FileProblem]:
     """Return what is wrong with the files of a commit, by the rules for all memory and by the limits that it sets.
 
-    Files that stand unchanged in ``since``, a commit that is accepted already, are not judged again. Raises what
-    ``read`` raises, and ``InvalidInput`` when the YAML reader is not installed.
+    Files that stand unchanged in ``since``, a commit that is accepted already, are not judged again. A commit does not
+    take all of several files away: that is what a side does that has lost its memory. Raises what ``read`` raises, and
+    ``InvalidInput`` when the YAML reader is not installed.
     """
+    if not entries and len(since) > 1:
+        message = f"All {len(since)} files of memory would be gone. If that is meant, delete them one by one."
+        return [FileProblem(path=".", rule="empty", message=message)]
     problems = check_tree(entries, read, since=since)
     told = {problem.path for problem in problems}
     sound = [entry for entry in entries if entry.path not in told] if told else entries

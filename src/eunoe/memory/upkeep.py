@@ -13,8 +13,8 @@ UPKEEP_SECONDS: Final = 300.0
 def pack_if_needed(repository: MemoryRepository, seconds: float = UPKEEP_SECONDS) -> None:
     """Let git pack loose objects if there are more than its ``gc.auto`` (6,700 by default), and wait for it.
 
-    Nothing is pruned: a commit that the store has recorded may be named by no reference yet. It can run beside readers
-    and writers. Raises ``StoreError`` when the ``git`` program is missing, fails, or needs longer than that.
+    Nothing is pruned: what an edit is about to record may be named by no reference yet. It can run beside readers and
+    writers. Raises ``StoreError`` when the ``git`` program is missing, fails, or needs longer than that.
     """
     command = ["git", "-C", str(repository.path), "-c", "gc.pruneExpire=never", "-c", "gc.autoDetach=false"]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
