@@ -18,6 +18,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from eunoe.agent_memory import AgentMemory
 from eunoe.agent_skills import AgentSkills
+from eunoe.home_mcp import HomeMcp
 from eunoe.runtime import agents as agent_commands
 from eunoe.runtime.fresh_memory import follow_memory
 from eunoe.runtime.labelled import block_by_label, update_by_label
@@ -221,6 +222,11 @@ class Home:
         found = await self.runtime.db.read(lambda tx: agents.page(tx, query))
         return [Agent(self.runtime, agent.id) for agent in found]
 
+    @property
+    def mcp(self) -> HomeMcp:
+        """The MCP servers whose tools agents can have."""
+        return HomeMcp(self.runtime)
+
 
 @asynccontextmanager
 async def open(  # noqa: A001 - read as eunoe.open
@@ -269,9 +275,9 @@ class SyncAgent:
 
 
 class SyncPart:
-    """``AgentMemory`` or ``AgentSkills`` without ``async``."""
+    """``AgentMemory``, ``AgentSkills`` or ``HomeMcp`` without ``async``."""
 
-    def __init__(self, portal: BlockingPortal, part: AgentMemory | AgentSkills) -> None:
+    def __init__(self, portal: BlockingPortal, part: AgentMemory | AgentSkills | HomeMcp) -> None:
         self._portal = portal
         self._part = part
 
@@ -318,6 +324,11 @@ class SyncHome:
     def agents(self) -> list[SyncAgent]:
         """Return all agents, oldest first."""
         return [SyncAgent(self._portal, agent) for agent in self._portal.call(self._home.agents)]
+
+    @property
+    def mcp(self) -> SyncPart:
+        """``Home.mcp`` without ``async``."""
+        return SyncPart(self._portal, self._home.mcp)
 
 
 @contextmanager

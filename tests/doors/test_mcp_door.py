@@ -1,4 +1,4 @@
-"""A server that is killed in the middle of a call of an MCP tool: the call is not made again (I4), and is told."""
+"""MCP servers through the doors: a process that is killed in the middle of a call (I4), and Python."""
 
 import threading
 import time
@@ -9,6 +9,9 @@ import pytest
 from http_door import HttpDoor
 from letta_client import Letta
 
+import eunoe
+from eunoe.state.errors import InvalidInput, McpError, NotFound
+from eunoe.state.events import MessageStored
 from mcp_servers.raw_server import raw_mcp
 
 pytestmark = pytest.mark.slow
@@ -44,3 +47,25 @@ def test_a_killed_server_closes_the_call_and_does_not_make_it_again(tmp_path: Pa
             assert raw.asked.count("tools/call") == 1
             answer: Any = letta.agents.messages.create(agent.id, input='TOOL:echo {"text":"anew"}').messages
             assert [one.tool_return for one in answer if one.message_type == "tool_return_message"] == ["anew"]
+
+
+def test_the_python_door_adds_changes_and_removes_servers(tmp_path: Path):
+    with raw_mcp() as raw, eunoe.open_sync(tmp_path, environment={}) as home:
+        server = home.mcp.add("raw", url=f"{raw.root}/mcp", token="tok-secret")
+        assert (server.kind, server.has_token, "secret" in repr(server)) == ("streamable_http", True, False)
+        assert [tool.name for tool in home.mcp.tools("raw")] == ["echo"]
+        agent = home.create_agent(model="scripted/demo", tools=("echo",))
+        told = [event.message for event in agent.send('TOOL:echo {"text":"tides"}') if isinstance(event, MessageStored)]
+        assert [part.content for message in told for part in message.tool_returns] == ["tides"]
+        assert home.mcp.change("raw", name="sea").name == "sea"
+        raw.tools = []
+        assert [kept.name for kept in home.mcp.refresh(server.id).kept] == ["echo"]
+        with pytest.raises(NotFound):
+            home.mcp.tools("raw")
+        with pytest.raises(InvalidInput, match="either a url or a command"):
+            home.mcp.add("both")
+        with pytest.raises(McpError, match="EUNOE_MCP_STDIO"):
+            home.mcp.add("program", command="true")
+        home.mcp.remove("sea")
+        assert home.mcp.list() == []
+        assert "echo" not in [tool.name for tool in agent.state().tools]

@@ -52,6 +52,14 @@ def get(tx: Transaction, server_id: str) -> McpServer:
     return _SERVERS.read(row)
 
 
+def find(tx: Transaction, id_or_name: str) -> McpServer:
+    """Return the server with this id, or else with this name. Raises ``NotFound``."""
+    row = tx.row(f"{_SERVERS.select} WHERE id = ? OR name = ? ORDER BY id = ? DESC", (id_or_name,) * 3)
+    if row is None:
+        raise NotFound("MCP server", id_or_name)
+    return _SERVERS.read(row)
+
+
 def everyone(tx: Transaction) -> list[McpServer]:
     """Return all servers in the order in which they were made."""
     return _SERVERS.all(tx.rows(f"{_SERVERS.select} ORDER BY created_at, id"))
