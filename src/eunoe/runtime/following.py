@@ -15,11 +15,13 @@ from typing import Final, Literal
 
 from msgspec import structs
 
+from eunoe.memory.constraints import config_of
 from eunoe.memory.file_blocks import changes_from, spec_from
 from eunoe.memory.file_problems import FileProblem
-from eunoe.memory.file_rules import check_contents, check_tree
+from eunoe.memory.file_rules import check_contents
 from eunoe.memory.front_matter import MemoryFile, parse
 from eunoe.memory.git_library import Author
+from eunoe.memory.judgement import file_problems
 from eunoe.memory.locks import writing
 from eunoe.memory.merge import MergeConflict, merge
 from eunoe.memory.paths import INDEX, in_prompt, is_index, label_of, layout_of, memory_folders
@@ -32,7 +34,7 @@ from eunoe.memory.verdict import check_change
 from eunoe.memory.working_tree import fast_forward_working_tree, followed_commit, heal_working_tree
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block
-from eunoe.state.errors import Conflict, NotFound, StaleRevision, StoreError
+from eunoe.state.errors import Conflict, NotFound, StaleRevision, StoreError, StoreLocked
 from eunoe.state.ids import new_id
 from eunoe.state.memory import MemoryHead, UnreadCommit
 from eunoe.store import blocks, memory_heads
@@ -96,7 +98,14 @@ def keep_and_publish(tx: Transaction, repository: MemoryRepository, recorded: st
 
 def publish_after(tx: Transaction, repository: MemoryRepository, recorded: str) -> None:
     """Publish once the transaction is committed; a crash in between is made up for at the next look."""
-    tx.after_commit(lambda: publish(repository, recorded))
+    tx.after_commit(lambda: _publish_or_later(repository, recorded))
+
+
+def _publish_or_later(repository: MemoryRepository, recorded: str) -> None:
+    try:
+        publish(repository, recorded)
+    except StoreLocked as error:  # a person's git is at work, or left its lock behind; the status tells it too
+        _log.warning("memory of %s is published later: %s", repository.path.name, error.message)
 
 
 def problems_of(repository: MemoryRepository, commit: str, since: str | None) -> list[FileProblem]:
@@ -109,13 +118,13 @@ def problems_of(repository: MemoryRepository, commit: str, since: str | None) ->
     def read(entry: TreeEntry) -> bytes:
         return repository.read(entry.blob_id)
 
-    if before is not None and _same_names(changes):
+    if before is not None and _same_names(changes) and config_of(after.entries) is None:
         layout = 2 if after.entry(INDEX) else 1
         folders = memory_folders([entry.path for entry in after.entries]) if layout == 2 else ()
         return check_contents(sized, layout, folders, read)
     new = {entry.path: entry for entry in sized}
     entries = [new.get(entry.path, entry) for entry in after.entries]
-    return check_tree(entries, read, since=before.entries if before else ())
+    return file_problems(entries, read, since=before.entries if before else ())
 
 
 def _same_names(changes: Sequence[PathChange]) -> bool:

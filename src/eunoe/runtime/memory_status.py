@@ -128,9 +128,10 @@ def told(
         )
     if conflicts:
         names = ", ".join(repr(path) for path in conflicts[:5])
+        many = f"{len(conflicts)} files hold" if len(conflicts) > 1 else "1 file holds"
         said.append(
-            f"{len(conflicts)} files hold the second form of what was changed on two sides: {names}. Bring each "
-            f"together with the first, and delete it."
+            f"{many} the second form of what was changed on two sides: {names}. Bring each together with the first, "
+            f"and delete it."
         )
     if mirror is not None and mirror.said is not None and mirror.state == "needs a person":
         said.append(mirror.said)
