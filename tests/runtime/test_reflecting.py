@@ -164,6 +164,23 @@ async def test_while_a_run_goes_on_none_begins_and_never_a_second_one(home: Home
     release.set()
 
 
+async def test_of_several_programs_on_one_store_one_begins_it(tmp_path: Path):
+    async with quiet(tmp_path) as home, quiet(tmp_path) as other, quiet(tmp_path) as third:
+        agent = await filed(home)
+        await agent.memory.reflect_when(every_steps=1, instructions=TEA)
+        await send(home, agent, "SAY:Noted.")
+        counts: list[int] = []
+
+        async def count(opened: Home) -> None:
+            counts.append(len(await look(opened)))
+
+        async with anyio.create_task_group() as tasks:
+            for opened in (home, other, third):
+                tasks.start_soon(count, opened)
+        assert sorted(counts) == [0, 0, 1]
+        assert [one.outcome for one in await agent.memory.reflections()] == ["merged"]
+
+
 async def test_of_many_agents_a_few_at_a_time(home: Home):
     for _ in range(MOST_AT_ONCE + 1):
         agent = await filed(home)
