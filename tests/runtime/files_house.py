@@ -78,7 +78,6 @@ class FilesHouse:
         await follow_memory(self.home.runtime, self.agent.id)
         block = await self.agent.update_block(f"system/{label}", value=text)
         assert block.value == text
-        assert git(self.tree, "for-each-ref", "refs/eunoe") == "", "a name of a recorded commit outlived its purpose"
 
     async def use_tool(self, label: str) -> None:
         """Let the model change a block."""

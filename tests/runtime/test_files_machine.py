@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 import pytest
-from files_house import LABELS, FilesHouse
+from files_house import LABELS, FilesHouse, git
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from runtime_rig import open_home
@@ -40,6 +40,7 @@ async def _play(folder: Path, actions: list[tuple[str, str | int | None]]) -> No
                 action = getattr(house, name)
                 await (action() if given_value is None else action(given_value))
                 await house.check()
+                assert git(house.tree, "for-each-ref", "refs/eunoe") == "", "what kept a recorded commit outlived it"
 
 
 @settings(max_examples=25)
