@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "chat": Entry("eunoe.cli.chat", "chat", "Talk with an agent in the terminal."),
     "conversations": Entry("eunoe.cli.conversations", "conversations", "List, fork and delete conversations."),
     "doctor": Entry("eunoe.cli.doctor", "doctor", "Check this machine, the store and the models."),
+    "mcp": Entry("eunoe.cli.mcp", "mcp", "Add, list, refresh and remove MCP servers."),
     "memory": Entry("eunoe.cli.memory", "memory", "Look at memory files and their history, and change them."),
     "run": Entry("eunoe.cli.run", "run", "Send one message with nobody there, and print the answer."),
     "runs": Entry("eunoe.cli.runs", "runs", "List runs, and cancel one."),
