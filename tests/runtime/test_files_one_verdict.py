@@ -174,6 +174,12 @@ async def test_limits_of_the_repository_hold_at_every_door(home: Home, tmp_path:
         (house.tree / path).write_text(text)
         assert said in _said(house.tree, "commit", "-qam", "by hand")
         git(house.tree, "checkout", "-q", "HEAD", "--", path)
+    (house.tree / "tea.md").write_text(named + "x" * 50)
+    git(house.tree, "commit", "-qam", "round the hook", "--no-verify")
+    assert long in (await house.agent.memory.status()).said[0]
+    assert (await house.agent.block("tea")).value == "Black."
+    git(house.tree, "revert", "--no-edit", "HEAD")
+    assert (await house.agent.memory.status()).said == ()
     # An agent that commits may not raise a limit, unless a person lets it.
     (house.tree / CONFIG).write_text(limits.replace("60", "6000"))
     assert "Ask the user to change it." in _said(house.tree, "commit", "-qam", "more", EUNOE_ACTOR="agent")
