@@ -217,6 +217,14 @@ def test_other_addresses_are_refused(address: str):
         check_address(address)
 
 
+@pytest.mark.parametrize(
+    "address", ["https://[::1/x", "https://h/a\0b", "https://h/half\ud83d", "https://h/\nx", "https://h\u2100.org/x"]
+)
+def test_addresses_that_are_none_are_told(address: str):
+    with pytest.raises(InvalidInput, match="The address of the skill"):
+        check_address(address)
+
+
 def test_a_password_in_an_address_is_refused_and_not_repeated():
     for address in ("https://ada:hunter2@example.org/x", "https://hunter2@example.org/x"):
         with pytest.raises(InvalidInput) as raised:
@@ -249,6 +257,8 @@ async def test_a_repository_is_fetched_and_nothing_of_it_runs(tmp_path: Path):
         await clone(f"file://{tmp_path}/nothing", tmp_path / "other")
     with pytest.raises(InvalidInput, match="no branch or tag"):
         await clone(f"file://{source}", tmp_path / "third", "--upload-pack=id")
+    with pytest.raises(InvalidInput, match="no branch or tag"):
+        await clone(f"file://{source}", tmp_path / "fourth", "ma\0in")
 
 
 @pytest.mark.anyio

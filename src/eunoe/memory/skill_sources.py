@@ -56,7 +56,12 @@ def check_address(address: str, schemes: tuple[str, ...] = ("https", "ssh", "fil
     """Raise ``InvalidInput`` for an address that is not fetched from. It never repeats a password."""
     if _SSH.fullmatch(address) and "ssh" in schemes:
         return
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError as error:
+        raise InvalidInput(f"The address of the skill is none: {error}.", field="source") from error
+    if not address.isprintable():
+        raise InvalidInput("The address of the skill holds characters that no address has.", field="source")
     if parts.scheme not in schemes:
         raise InvalidInput(
             f"A skill comes from a repository at {', '.join(f'{one}://' for one in schemes)}…, not "
@@ -86,7 +91,7 @@ async def clone(
     ``StoreError`` without git.
     """
     check_address(address)
-    if revision is not None and revision.startswith("-"):
+    if revision is not None and (revision.startswith("-") or not revision.isprintable()):
         raise InvalidInput(f"{revision!r} is no branch or tag.", field="revision")
     words = ["clone", "--quiet", "--depth=1", "--no-tags", "--single-branch", "--no-checkout"]
     words += ["--no-recurse-submodules", "--template=", *(["--branch", revision] if revision else [])]
