@@ -363,7 +363,7 @@ def require_files(head: MemoryHead | None, agent_id: str) -> MemoryHead:
     if head is None:
         raise Conflict(
             f"The memory of agent {agent_id} is blocks, not files. Add the tag 'git-memory-enabled' to the agent to "
-            f"keep it as files with history.",
+            f"keep it as files with history (in the terminal: eunoe memory convert {agent_id} --to git).",
             agent_id=agent_id,
         )
     return head
