@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -255,11 +255,13 @@ def test_a_change_of_a_read_only_value_gets_the_same_answer_by_api_by_tool_and_b
 
 @given(
     st.sampled_from(["", "short", "x" * 100, "x" * 101, "a\x1bb", "a\tb\n"]),
-    st.sampled_from(["Facts", "Other", "x" * 20_001]),
+    st.sampled_from(["Facts", "Other", "x" * 201]),
     st.sampled_from([1, 100, 0, 10_000_001]),
     st.booleans(),
     st.booleans(),
 )
+@example(value="short", description="x" * 20_001, limit=100, was=False, now=False)
+@example(value="x" * 101, description="x" * 20_001, limit=0, was=True, now=False)
 def test_API_and_commit_agree_on_every_change(value: str, description: str, limit: int, was: bool, now: bool):
     before = block("short", read_only=was)
     changes = BlockChanges(value=value, description=description, limit=limit, read_only=now)

@@ -155,6 +155,7 @@ async def test_the_key_is_sent_and_never_told(dialect: str, servers: dict[str, M
     assert error.message.endswith(f"Check the key in {'ANTHROPIC' if dialect == 'anthropic' else 'OPENAI'}_API_KEY.")
 
 
+@pytest.mark.slow  # waits two to three seconds between its attempts
 async def test_P08_an_unreachable_server_is_named_and_no_other_is_asked(openai_server: ModelServer):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
