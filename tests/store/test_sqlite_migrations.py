@@ -126,7 +126,7 @@ async def test_a_store_whose_messages_were_indexed_one_by_one_keeps_their_places
 
 
 def _undo_lean_turns(connection: sqlite3.Connection) -> None:
-    """Make a store as it was before messages were indexed in batches: each is indexed, and places have row numbers."""
+    """Make a store as it was before: each message is indexed, places have row numbers, and there are more indexes."""
     connection.executescript("""
         INSERT INTO message_search (rowid, text) SELECT seq, json_extract(parts, '$[0].text') FROM messages;
         DROP TABLE message_search_progress;
@@ -140,5 +140,6 @@ def _undo_lean_turns(connection: sqlite3.Connection) -> None:
         DROP TABLE conversation_messages;
         ALTER TABLE places RENAME TO conversation_messages;
         CREATE UNIQUE INDEX conversation_messages_by_message ON conversation_messages (message_id, conversation_id);
+        CREATE INDEX messages_by_step ON messages (step_id) WHERE step_id IS NOT NULL;
         DELETE FROM migrations WHERE name = '0006_lean_turns';
     """)

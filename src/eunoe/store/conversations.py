@@ -32,7 +32,8 @@ _SORT_KEYS: Final = {
     "created_at": "conversations.created_at",
     "last_message_at": "COALESCE(conversations.last_message_at, 0)",
     "last_run_completion": (
-        "COALESCE((SELECT MAX(r.completed_at) FROM runs r WHERE r.conversation_id = conversations.id), 0)"
+        "COALESCE((SELECT r.completed_at FROM runs r WHERE r.conversation_id = conversations.id "
+        "AND r.completed_at IS NOT NULL ORDER BY r.created_at DESC LIMIT 1), 0)"
     ),
 }
 

@@ -28,7 +28,6 @@ class MessageQuery(Page, frozen=True, kw_only=True):
     conversation_id: str | None = None
     roles: tuple[Role, ...] | None = None
     run_id: str | None = None
-    step_id: str | None = None
 
 
 def append(tx: Transaction, conversation_id: str, messages: Sequence[Message], now: datetime) -> tuple[Message, ...]:
@@ -164,7 +163,6 @@ def page(tx: Transaction, query: MessageQuery) -> list[Message]:
     where = _scope(query.agent_id, query.conversation_id)
     where.one_of("messages.role", query.roles)
     where.equals("messages.run_id", query.run_id)
-    where.equals("messages.step_id", query.step_id)
     select = f"SELECT {_MESSAGES.columns}, messages.seq, COALESCE(cm.position, 0) FROM {source}"
     rows = page_rows(tx, select, where, query, key=key, id_column="messages.id", place_of=place_of)
     return [_read(row) for row in rows]

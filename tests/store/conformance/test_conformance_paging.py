@@ -155,12 +155,12 @@ def test_an_unknown_cursor_is_not_found(store: Store, cursor: str) -> None:
         store.read(conversations.page, ConversationQuery(**page))
 
 
-def test_messages_are_filtered_by_role_run_and_step(store: Store) -> None:
+def test_messages_are_filtered_by_role_and_run(store: Store) -> None:
     conversation = store.write(stored_conversation)
     sent = [
         a_message(conversation, run_id="run-1"),
-        a_message(conversation, role="assistant", run_id="run-1", step_id="step-1"),
-        a_message(conversation, role="assistant", run_id="run-2", step_id="step-2"),
+        a_message(conversation, role="assistant", run_id="run-1"),
+        a_message(conversation, role="assistant", run_id="run-2"),
     ]
     store.write(messages.append, conversation.id, sent, NOW)
 
@@ -172,4 +172,4 @@ def test_messages_are_filtered_by_role_run_and_step(store: Store) -> None:
     assert found(roles=("assistant",)) == [1, 2]
     assert found(roles=()) == []
     assert found(run_id="run-1") == [0, 1]
-    assert found(step_id="step-2", conversation_id=conversation.id) == [2]
+    assert found(run_id="run-2", conversation_id=conversation.id) == [2]
