@@ -52,3 +52,20 @@ async def test_edit_is_kept_and_published_later_when_a_person_holds_the_index(tm
         house.home, house.agent = home, await home.agent(house.agent.id)
         await house.check()
         assert house.written[-1] in (house.tree / path("human")).read_text()
+
+
+async def test_main_that_a_person_moved_back_or_deleted_comes_forward_again(home: Home, tmp_path: Path):
+    house = await FilesHouse.build(home, tmp_path)
+    await house.edit("human")
+    await house.edit("plans")
+    newest = git(house.tree, "rev-parse", "main").strip()
+    git(house.tree, "reset", "-q", "--hard", "HEAD~2")
+    assert house.written[-1] in await house.agent.prompt()
+    await house.check()
+    assert git(house.tree, "rev-parse", "main").strip() == newest
+    git(house.tree, "checkout", "-q", "--detach")
+    git(house.tree, "branch", "-q", "-D", "main")
+    assert house.written[-1] in await house.agent.prompt()
+    git(house.tree, "checkout", "-q", "main")
+    await house.check()
+    assert git(house.tree, "rev-parse", "main").strip() == newest
