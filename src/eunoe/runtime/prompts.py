@@ -149,7 +149,7 @@ def refresh_prompt(
     """As ``current_prompt``, and store the text if it was compiled anew; always afresh unless a policy is given."""
     current = current_prompt(tx, state, conversation, model, now, renew_facts=renew_facts, policy=policy)
     if not current.fresh and current.stale is None:
-        texts.put(tx, current.text)
+        texts.put_hashed(tx, current.compiled.hash, current.text)
         conversations.set_compiled(tx, conversation.id, current.compiled)
     return current
 
