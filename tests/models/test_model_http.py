@@ -1,6 +1,7 @@
 """Whole exchanges over real HTTP with the model servers: answers, failures, retries, cuts and silence."""
 
 import json
+import logging
 import random
 import socket
 from typing import Any
@@ -156,6 +157,12 @@ async def test_the_key_is_sent_and_never_told(dialect: str, servers: dict[str, M
 
 
 @pytest.mark.slow  # waits two to three seconds between its attempts
+async def test_no_address_of_a_model_is_logged(openai_server: ModelServer, caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.DEBUG):
+        await one(registry(openai_server), HANDLES["chat"], "hello")
+    assert openai_server.base_url.removesuffix("/v1") not in caplog.text
+
+
 async def test_P08_an_unreachable_server_is_named_and_no_other_is_asked(openai_server: ModelServer):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"

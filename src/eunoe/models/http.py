@@ -40,6 +40,9 @@ LONGEST_EVENT: Final = 16 * 1024 * 1024
 
 _log = logging.getLogger(__name__)
 
+# It logs the address of each request, which may hold a key (I14).
+logging.getLogger("httpx2").setLevel(logging.WARNING)
+
 
 def auth_headers(provider: Provider) -> dict[str, str]:
     """Return the headers that carry the key, in the provider's way."""
