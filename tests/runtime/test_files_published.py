@@ -69,3 +69,18 @@ async def test_main_that_a_person_moved_back_or_deleted_comes_forward_again(home
     git(house.tree, "checkout", "-q", "main")
     await house.check()
     assert git(house.tree, "rev-parse", "main").strip() == newest
+
+
+async def test_repository_whose_hooks_cannot_be_written_is_still_memory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    async with open_home(tmp_path / "home") as home:
+        house = await FilesHouse.build(home, tmp_path)
+    hooks = house.tree / ".git" / "hooks"
+    hooks.rename(tmp_path / "hooks")
+    hooks.write_text("in the way")
+    async with open_home(tmp_path / "home") as home:
+        house.home, house.agent = home, await home.agent(house.agent.id)
+        await house.edit("human")
+        assert house.written[-1] in await house.agent.prompt()
+    assert "are not checked before they are made" in caplog.text

@@ -74,6 +74,14 @@ def init_handle(path: Path) -> "pygit2.Repository":
     return _library().init_repository(str(path), bare=False, initial_head="main")
 
 
+def set_config(handle: "pygit2.Repository", key: str, value: str) -> None:
+    """Set a value in the repository's own configuration. Raises ``StoreError`` when it cannot be written."""
+    try:
+        handle.config[key] = value
+    except (_library().GitError, OSError) as error:
+        raise StoreError(f"The configuration of the repository {handle.workdir} cannot be written: {error}") from error
+
+
 def signature(author: Author, when: datetime) -> "pygit2.Signature":
     """Return who and when for a commit; characters that git cannot keep in a name are left out."""
     name = author.name.translate(_NOT_IN_A_NAME).strip() or "unknown"

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from eunoe.memory.git_library import set_config
 from eunoe.memory.repository import MemoryRepository
 
 _MARK: Final = "# made by eunoe"
@@ -36,10 +37,11 @@ def install_hook(repository: MemoryRepository, python: Path | None = None) -> No
     """Install or renew the hooks, and note in the repository's configuration which Python they run.
 
     A hook that is not ours is moved aside and run first. ``python`` is absolute, and by default the one that runs now.
+    Raises ``StoreError`` or ``OSError`` when the repository cannot be written.
     """
     named = str(python or Path(sys.executable))
     if _named_python(repository) != named:
-        repository.handle().config["eunoe.python"] = named
+        set_config(repository.handle(), "eunoe.python", named)
     folder = repository.git_folder / "hooks"
     folder.mkdir(exist_ok=True)
     for name in HOOKS:

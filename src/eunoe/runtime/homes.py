@@ -1,5 +1,6 @@
 """Where the repositories of memory files are, and those that are open."""
 
+import logging
 import os
 import threading
 from datetime import datetime
@@ -10,12 +11,15 @@ from eunoe.memory.git_library import Author
 from eunoe.memory.hooks import renew_hook
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import clear_unfinished
+from eunoe.state.errors import StoreError
 
 USER: Final = Author("User", "user@eunoe.local")
 """Who signs what the person at this machine changes by Python, the terminal, or a server without a token."""
 
 API_KEY: Final = Author("API key", "api-key@eunoe.local")
 """Who signs what comes to a server with the token. It has one, so it cannot tell who of those that have it asks."""
+
+_log: Final = logging.getLogger(__name__)
 
 
 class MemoryHomes:
@@ -48,9 +52,15 @@ class MemoryHomes:
             found = self._open.get(agent_id)
             if found is None:
                 found = MemoryRepository.open(self.path(agent_id))
-                renew_hook(found)
+                self._renew_hook(found)
                 self._open[agent_id] = found
             return found
+
+    def _renew_hook(self, repository: MemoryRepository) -> None:
+        try:
+            renew_hook(repository)
+        except (OSError, StoreError) as error:  # memory is readable without: what goes round a hook is judged later
+            _log.warning("commits by hand in %s are not checked before they are made: %s", repository.path, error)
 
     def clear_unfinished(self) -> None:
         """Remove, once in this process, what others left that were killed while they made a repository."""
