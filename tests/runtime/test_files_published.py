@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import anyio
 import anyio.to_thread
 import pytest
 from files_house import FilesHouse, git, path
@@ -46,8 +47,13 @@ async def test_edit_is_kept_and_published_later_when_a_person_holds_the_index(tm
         lock.write_bytes(b"")
         await house.edit("human")
         assert git(house.tree, "rev-parse", "main").strip() == house.main
-        assert house.written[-1] in await house.agent.prompt()
+        with anyio.fail_after(4):  # who waited in vain does not wait at each look
+            for _ in range(4):
+                assert house.written[-1] in await house.agent.prompt()
+        assert "Main is behind" in (await house.agent.memory.status()).said[0]
         lock.unlink()
+        assert (await house.agent.memory.status()).said == ()
+        assert git(house.tree, "rev-parse", "main").strip() != house.main
     async with open_home(tmp_path / "home") as home:
         house.home, house.agent = home, await home.agent(house.agent.id)
         await house.check()

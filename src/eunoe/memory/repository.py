@@ -47,6 +47,8 @@ class MemoryRepository:
         if not path.is_absolute():
             raise InvalidInput(f"The path of a memory repository must be absolute, not {path}.", field="path")
         self.path: Final = path
+        self.publication_waits = False
+        """Whether the last commit could not be put on main because another git process was at work."""
         self._local = threading.local()
         self._blobs = BlobCache(_BLOB_CACHE_BYTES)
         self._snapshots: OrderedDict[str, Snapshot] = OrderedDict()

@@ -63,30 +63,31 @@ def standing(repository: MemoryRepository, recorded: str) -> tuple[str | None, S
     return main, "ahead" if repository.is_ancestor(recorded, main) else "apart"
 
 
-def publish(repository: MemoryRepository, recorded: str) -> None:
+def publish(repository: MemoryRepository, recorded: str, seconds: float = INDEX_WAIT) -> None:
     """Move main to the recorded head and bring the working tree there; uncommitted edits stay as they are.
 
     Does nothing when main is there already, or elsewhere: then the store follows or merges at the next opportunity.
+    Raises ``StoreLocked`` when another git process is at work for so many seconds.
     """
     with writing(repository.git_folder):
         main, how = standing(repository, recorded)
         if how == "behind":
             # First what a push or a crash left undone: the next step knows of nothing before main.
-            heal_working_tree(repository, seconds=INDEX_WAIT)
+            heal_working_tree(repository, seconds=seconds)
             try:
                 report = fast_forward_working_tree(
                     repository,
                     main,
                     recorded,
-                    begin=lambda: repository.move_head(main, recorded),
-                    seconds=INDEX_WAIT,
+                    begin=lambda: repository.move_head(main, recorded, seconds=seconds),
+                    seconds=seconds,
                 )
             except StaleRevision:
                 return  # somebody else's commit came first; the next look merges
             if report.kept:
                 _log.warning("uncommitted edits stay in the memory of %s: %s", repository.path.name, report.kept)
         elif how == "same":
-            heal_working_tree(repository, seconds=INDEX_WAIT)
+            heal_working_tree(repository, seconds=seconds)
         repository.release_recorded()
 
 
@@ -102,10 +103,15 @@ def publish_after(tx: Transaction, repository: MemoryRepository, recorded: str) 
 
 
 def _publish_or_later(repository: MemoryRepository, recorded: str) -> None:
+    # Who waited in vain is not waited for again at each look: a git that crashed leaves its lock for good.
+    seconds = 0.0 if repository.publication_waits else INDEX_WAIT
     try:
-        publish(repository, recorded)
-    except StoreLocked as error:  # a person's git is at work, or left its lock behind; the status tells it too
-        _log.warning("memory of %s is published later: %s", repository.path.name, error.message)
+        publish(repository, recorded, seconds)
+        repository.publication_waits = False
+    except StoreLocked as error:
+        if not repository.publication_waits:
+            _log.warning("memory of %s is published later: %s", repository.path.name, error.message)
+        repository.publication_waits = True
 
 
 def problems_of(repository: MemoryRepository, commit: str, since: str | None) -> list[FileProblem]:
