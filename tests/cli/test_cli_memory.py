@@ -110,3 +110,11 @@ def test_memory_goes_back_to_blocks_with_its_history_kept(cli: Cli) -> None:
     assert refused.exit_code == 2
     assert "git-memory-enabled" in refused.stderr
     assert git(folder, "log", "--format=%s").strip() == "Begin memory"
+
+
+def test_doctor_tells_folders_of_agents_that_the_store_does_not_know(cli: Cli) -> None:
+    folder = with_files(cli)
+    assert "memory of nobody" not in cli.run("doctor").output
+    (folder.parent / "agent-gone").mkdir()
+    told = cli.run("doctor").output
+    assert "memory of nobody: 1 folders of agents that are not in the store: agent-gone" in told

@@ -13,7 +13,7 @@ from eunoe.runtime.settings import Settings
 from eunoe.state.errors import EunoeError
 from eunoe.state.memory import MemoryHead
 from eunoe.state.mirrors import Mirror
-from eunoe.store import memory_heads, memory_mirrors
+from eunoe.store import agents, memory_heads, memory_mirrors
 from eunoe.store.database import Transaction
 
 _NAMED: Final = 20
@@ -22,6 +22,7 @@ _NAMED: Final = 20
 
 def memory_checks(tx: Transaction, settings: Settings) -> Iterator[Check]:
     """Check the repository of each agent whose memory is files: readable, published, committed, nothing unread."""
+    yield from _of_nobody(tx, settings)
     heads = memory_heads.everyone(tx)
     if not heads:
         return
@@ -34,6 +35,18 @@ def memory_checks(tx: Transaction, settings: Settings) -> Iterator[Check]:
         yield warning("memory files", found, "Ask for each with `eunoe memory status`.")
     if not wrong:
         yield ok("memory files", f"{len(heads)} repositories, everything committed")
+
+
+def _of_nobody(tx: Transaction, settings: Settings) -> Iterator[Check]:
+    """Tell folders of agents that the store does not know: it is an older copy, or died while it made an agent."""
+    folder = settings.memory_folder
+    found = sorted(path.name for path in folder.glob("agent-*") if path.is_dir()) if folder.exists() else []
+    known = agents.known(tx, found)
+    lost = [name for name in found if name not in known]
+    if lost:
+        named = ", ".join(lost[:_NAMED])
+        advice = f"Move them out of {folder} if they are nobody's, or bring back the store that they belong to."
+        yield warning("memory of nobody", f"{len(lost)} folders of agents that are not in the store: {named}", advice)
 
 
 def _look(settings: Settings, head: MemoryHead, mirror: Mirror | None) -> Check | None:

@@ -64,6 +64,11 @@ def many(tx: Transaction, ids: Sequence[str]) -> list[Agent]:
     return [found[agent_id] for agent_id in ids]
 
 
+def known(tx: Transaction, ids: Sequence[str]) -> set[str]:
+    """Return those of these ids that are agents."""
+    return {row[0] for row in tx.rows(f"SELECT id FROM agents WHERE id IN ({marks(ids)})", ids)} if ids else set()
+
+
 def update(tx: Transaction, agent: Agent, *, now: datetime) -> Agent:
     """Store a changed agent as the next revision and return it; write nothing when nothing differs.
 
