@@ -17,6 +17,7 @@ from eunoe.server.auth import Guard
 from eunoe.server.docs_page import docs_response
 from eunoe.server.openapi import document
 from eunoe.server.reading import DEFAULT_BODY_LIMIT
+from eunoe.server.route_index import RouteIndex
 from eunoe.server.routes.table import ROUTES
 from eunoe.server.routing import Limits, json_response, starlette_routes
 
@@ -60,7 +61,7 @@ def create_app(
     limits = Limits(body_bytes=body_limit, ping_seconds=ping_seconds)
     app = Starlette(
         routes=[
-            *starlette_routes(ROUTES, limits),
+            RouteIndex(starlette_routes(ROUTES, limits)),
             StarletteRoute("/openapi.json", openapi),
             *(StarletteRoute(path, docs) for path in ("/docs", "/docs/")),
         ],

@@ -13,7 +13,8 @@ from starlette.types import Receive, Scope, Send
 class RouteIndex(BaseRoute):
     """Many routes as one; it answers as trying them all in their order would.
 
-    A route with a parameter that takes slashes comes after those without.
+    A route with a parameter that takes slashes comes after those without. A path that ends with a line break is that
+    of no fixed route, where Starlette's patterns let it pass.
     """
 
     def __init__(self, routes: Sequence[Route]) -> None:

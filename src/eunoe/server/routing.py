@@ -13,13 +13,11 @@ import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from eunoe.runtime.fresh_memory import follow_memory, follow_memory_of_block
 from eunoe.runtime.runtime import Runtime
 from eunoe.server.reading import body_bytes, body_value, path_values, query_values
-from eunoe.server.route_index import RouteIndex
 from eunoe.server.wire.errors import UNKNOWN, Failure, failure
 from eunoe.server.wire.requests import Nothing
 from eunoe.state.errors import EunoeError
@@ -97,7 +95,7 @@ def failure_response(found: Failure) -> Response:
     return json_response(found.body, status=found.status, headers=found.headers)
 
 
-def starlette_routes(table: Sequence[Route], limits: Limits) -> list[BaseRoute]:
+def starlette_routes(table: Sequence[Route], limits: Limits) -> list[StarletteRoute]:
     """Return the routes of the application: fixed paths come before those with parameters."""
     by_path: dict[str, dict[str, Route]] = {}
     for line in table:
@@ -109,7 +107,7 @@ def starlette_routes(table: Sequence[Route], limits: Limits) -> list[BaseRoute]:
         routes.append(StarletteRoute(path, endpoint, methods=methods))
         if not path.endswith(":path}"):
             routes.append(StarletteRoute(f"{path}/", endpoint, methods=methods))
-    return [RouteIndex(routes)]
+    return routes
 
 
 def _specificity(path: str) -> tuple[tuple[bool, bool, str], ...]:
