@@ -13,8 +13,9 @@ from eunoe.embedded import Agent, Home
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.runtime import utc_now
 from eunoe.runtime.watching import watch as watch_run
+from eunoe.state.errors import NotFound
 from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
-from eunoe.store import run_events
+from eunoe.store import run_events, runs
 
 pytestmark = pytest.mark.anyio
 
@@ -186,3 +187,36 @@ async def test_events_that_cannot_be_stored_end_their_run_alone(tmp_path: Path) 
         assert await agent.ask("SAY:on") == "on"
         later = await watch(await watch_run(home.runtime, run.id))
         assert later.ended.stop_reason == run.stop_reason
+
+
+async def test_the_watcher_of_a_run_that_another_opening_loses_is_told_and_nobody_else_suffers(
+    tmp_path: Path, endpoint: ChatEndpoint
+) -> None:
+    hold = threading.Event()
+    endpoint.answers(Answer(text=("First. ",), hold=hold))
+    async with open_home(tmp_path, endpoint.environment) as home, open_home(tmp_path, endpoint.environment) as other:
+        agent = await home.create_agent(model=MODEL)
+        bystander = await other.create_agent(model="scripted/demo")
+        run_id = (await home.runtime.start(request(agent, "Go."))).run_id
+        watched = await watch_run(other.runtime, run_id)
+        await home.runtime.db.write(lambda tx: runs.delete(tx, run_id))
+        told = await watch(watched)
+        watched.cancel()  # of a run that is gone
+        hold.set()
+        assert told.ended.stop_reason == "error"
+        assert told.ended.error is not None
+        assert told.ended.error.message == f"Run {run_id} not found"
+        assert await bystander.ask("SAY:Fine.") == "Fine."
+
+
+async def test_what_fails_beside_the_turns_is_logged_and_ends_nothing_else(
+    home: Home, scripted: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    home.runtime.spawn(fail, NotFound("Run", "run-1"))
+    home.runtime.spawn(fail, ZeroDivisionError("a bug"))
+    await anyio.wait_all_tasks_blocked()
+    assert [record.levelname for record in caplog.records] == ["WARNING", "ERROR"]
+    assert await scripted.ask("SAY:Fine.") == "Fine."

@@ -91,8 +91,17 @@ class Runtime:
         return self._running.get(run_id)
 
     def spawn(self, work: Callable[..., Coroutine[Any, Any, object]], *args: object) -> None:
-        """Run something beside, for as long as the store is open."""
-        self._tasks.start_soon(work, *args)
+        """Run something beside, for as long as the store is open. What it raises is logged, and ends nothing else."""
+
+        async def beside() -> None:
+            try:
+                await work(*args)
+            except EunoeError as error:
+                _log.warning("%s came to nothing: %s", work.__qualname__, error)
+            except Exception:  # noqa: BLE001 - the boundary of a background task: its fault must not end the others
+                _log.exception("%s failed by a fault of the program", work.__qualname__)
+
+        self._tasks.start_soon(beside)
 
     def runs_of(self, agent_id: str) -> list[str]:
         """Return the ids of an agent's runs that go on in this process."""

@@ -7,10 +7,12 @@ from typing import Any, Final, Protocol
 import anyio
 from msgspec import Struct
 
+from eunoe.runtime.failures import describe_own_error
 from eunoe.runtime.handles import RunHandle
 from eunoe.runtime.recovery import untold
+from eunoe.state.errors import EunoeError
 from eunoe.state.events import Event, RunEnded, RunStarted
-from eunoe.state.runs import Run
+from eunoe.state.runs import Run, Usage
 from eunoe.store import run_events, runs
 from eunoe.store.database import Database, Transaction
 
@@ -76,10 +78,16 @@ async def watch(carrier: Carrier, run_id: str) -> RunHandle:
 
 
 async def _follow(carrier: Carrier, handle: RunHandle, told: int) -> None:
-    """Publish what comes of a run in another process, until it ends."""
+    """Publish what comes of a run in another process, until it ends or cannot be read any more."""
     while handle.ended is None:
         await anyio.sleep(_LOOK)
-        past = await carrier.db.read(lambda tx: _read(tx, handle.run_id))
+        try:
+            past = await carrier.db.read(lambda tx: _read(tx, handle.run_id))
+        except EunoeError as error:
+            # It was deleted, or the store fails: whoever watches is told so, and does not wait for ever.
+            lost = describe_own_error(error)
+            handle.publish(RunEnded(run_id=handle.run_id, stop_reason="error", usage=Usage(), step_count=0, error=lost))
+            return
         for event in past.events[told:]:
             handle.publish(event)
         told = max(told, len(past.events))
