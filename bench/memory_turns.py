@@ -1,7 +1,8 @@
 """What memory files add to a turn: the rows follow the newest commit, and the prompt is compiled or reused (I6, I7).
 
-Measured inside the transaction that opens a turn: from the look at the newest commit to the text of the system message.
-The rest of an opening, and the commit of its transaction, are those of any agent.
+Measured inside the transaction that opens a turn: following the newest commit, and compiling the system message or
+reading it. Reading the agent with its blocks is told with it where the name says so; it is what any agent of as much
+memory costs, as are the rest of an opening and the commit of its transaction.
 """
 
 import subprocess
@@ -53,56 +54,65 @@ async def _measure() -> list[Figure]:
     return figures
 
 
-class _Warm(Struct, frozen=True, kw_only=True):
-    """What turns took in a process that has had others, in seconds."""
+class _Took(Struct, frozen=True, kw_only=True):
+    """Seconds of the check for changes, of following and compiling, and of both with the reading of the agent."""
 
-    taken_in: float
-    checks: list[float]
-    same: list[float]
-    changed: list[float]
-    added: list[float]
+    check: float
+    compiled: float
+    whole: float
+
+
+class _Warm(Struct, frozen=True, kw_only=True):
+    """What turns took in a process that has had others."""
+
+    taken_in: _Took
+    same: list[_Took]
+    changed: list[_Took]
+    added: list[_Took]
 
 
 def _told(size: int, warm: _Warm, cold: list[float]) -> list[Figure]:
     files = f"turn, {size:,} memory files"
     largest = size == SIZES[-1]
+    same, commits = f"lower quartile of {SAME_ROUNDS}", f"lower quartile of {CHANGES} commits by git"
     figures = [
-        (f"{files}, check that nothing has changed", quiet(warm.checks), SAME_MS, f"lower quartile of {SAME_ROUNDS}"),
-        (f"{files}, nothing has changed", quiet(warm.same), None, "the same, with the agent and its stored prompt"),
-        (f"{files}, one has changed", quiet(warm.changed), CHANGED_MS, f"lower quartile of {CHANGES} commits by git"),
-        (f"{files}, one is new", quiet(warm.added), None, f"lower quartile of {CHANGES} commits by git"),
-        (f"{files}, cold", quiet(cold), COLD_MS if largest else None, "the first of a process, compiled anew"),
-        (f"{files}, all of them new", warm.taken_in, None, "one commit by git added them; once"),
+        (f"{files}, check that nothing has changed", _quiet(warm.same, "check"), SAME_MS, same),
+        (f"{files}, nothing has changed, with the agent", _quiet(warm.same, "whole"), None, same),
+        (f"{files}, one has changed", _quiet(warm.changed, "compiled"), CHANGED_MS, commits),
+        (f"{files}, one has changed, with the agent", _quiet(warm.changed, "whole"), None, commits),
+        (f"{files}, one is new, with the agent", _quiet(warm.added, "whole"), None, commits),
+        (f"{files}, cold, with the agent", quiet(cold), COLD_MS if largest else None, "the first of a process"),
+        (f"{files}, all of them new", warm.taken_in.whole, None, "one commit by git added them; once"),
     ]
     return [
         Figure(name=name, value=took * 1e3, reach=reach, unit="ms", note=note) for name, took, reach, note in figures
     ]
 
 
+def _quiet(turns: list[_Took], part: str) -> float:
+    return quiet([getattr(took, part) for took in turns])
+
+
 async def _turns(runtime: Runtime, agent_id: str) -> _Warm:
     tree = runtime.homes.path(agent_id)
 
-    async def opening() -> float:
-        return (await runtime.db.write(partial(_opening, runtime=runtime, agent_id=agent_id)))[1]
+    async def opening() -> _Took:
+        return await runtime.db.write(partial(_opening, runtime=runtime, agent_id=agent_id))
 
-    async def check() -> float:
-        return (await runtime.db.write(partial(_opening, runtime=runtime, agent_id=agent_id)))[0]
-
-    async def after(path: str, number: int) -> float:
+    async def after(path: str, number: int) -> _Took:
         _commit(tree, path, number)
         return await opening()
 
     return _Warm(
         taken_in=await opening(),
-        checks=[await check() for _ in range(SAME_ROUNDS)],
         same=[await opening() for _ in range(SAME_ROUNDS)],
         changed=[await after("system/0000.md", number) for number in range(CHANGES)],
         added=[await after(f"notes/new-{number}.md", number) for number in range(CHANGES)],
     )
 
 
-def _opening(tx: Transaction, *, runtime: Runtime, agent_id: str, afresh: bool = False) -> tuple[float, float]:
-    """Do what an opening does about memory; return the seconds of the check for changes, and of all of it."""
+def _opening(tx: Transaction, *, runtime: Runtime, agent_id: str, afresh: bool = False) -> _Took:
+    """Do what an opening does about memory."""
     now = utc_now()
     began = time.perf_counter()
     follow(tx, runtime.homes, agent_id, now)
@@ -114,7 +124,9 @@ def _opening(tx: Transaction, *, runtime: Runtime, agent_id: str, afresh: bool =
     fingerprint(prompt_inputs(state, conversation, model, facts))
     compared = time.perf_counter() - before
     refresh_prompt(tx, state, conversation, model, now, renew_facts=afresh, policy="recompile")
-    return followed + compared, time.perf_counter() - began - compared
+    ended = time.perf_counter()
+    compiled = followed + ended - before - compared
+    return _Took(check=followed + compared, compiled=compiled, whole=ended - began - compared)
 
 
 def _in_new_process(home: Path, agent_id: str) -> float:
@@ -125,7 +137,7 @@ def _in_new_process(home: Path, agent_id: str) -> float:
 async def _first_of_process(home: Path, agent_id: str) -> None:
     async with open_runtime(Settings(home=home)) as runtime:
         open_handle(runtime.homes.path(agent_id))  # the import of the git library is what a process pays once
-        print((await runtime.db.write(partial(_opening, runtime=runtime, agent_id=agent_id, afresh=True)))[1])
+        print((await runtime.db.write(partial(_opening, runtime=runtime, agent_id=agent_id, afresh=True))).whole)
 
 
 async def agent_with_files(runtime: Runtime, size: int) -> str:

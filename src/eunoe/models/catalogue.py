@@ -4,6 +4,7 @@ What an endpoint says about its own model (``discovery``) goes before this. Figu
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -86,6 +87,7 @@ _BY_PREFIX: Final = {
 }
 
 
+@lru_cache(maxsize=256)
 def facts_for(name: str) -> Facts:
     """Return what is known of the model of this name: the entry with the longest prefix, or ``UNKNOWN``.
 

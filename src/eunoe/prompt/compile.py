@@ -15,7 +15,7 @@ from eunoe.prompt.files import FileView, diagnostics_line, render_files
 from eunoe.prompt.files_layout2 import render_layout2
 from eunoe.prompt.metadata import render_metadata
 from eunoe.prompt.rules import render_rules
-from eunoe.prompt.tokens import tokens_of_bytes
+from eunoe.prompt.tokens import tokens_of_bytes, utf8_length
 from eunoe.state.agents import AgentType
 from eunoe.state.blocks import Block
 from eunoe.state.conversations import PromptFacts
@@ -207,15 +207,14 @@ def _account(
     def section(name: str, characters: int, size: int) -> Section:
         return Section(name=name, characters=characters, tokens=tokens_of_bytes(size))
 
-    # A text of many files is encoded once for each of these, which is most of what an account costs.
-    sizes = {name: (len(text) * copies, len(text.encode()) * copies) for name, text in sections.items()}
+    sizes = {name: (len(text) * copies, utf8_length(text) * copies) for name, text in sections.items()}
     characters, size = (sum(lengths) for lengths in zip(*sizes.values(), strict=True))
     account = [section("system", whole[0] - characters, whole[1] - size)]
     for name, lengths in sizes.items():
         if lengths[0]:
             account.append(section(name, *lengths))
         if name in {"memory_blocks", "memory_files"}:
-            account += [section(part, len(text) * copies, len(text.encode()) * copies) for part, text in parts]
+            account += [section(part, len(text) * copies, utf8_length(text) * copies) for part, text in parts]
     return tuple(account)
 
 
