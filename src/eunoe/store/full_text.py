@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from eunoe.state.messages import Part, Role, TextPart, ToolReturnPart
+from eunoe.state.messages import Part, TextPart, ToolReturnPart
 from eunoe.store.database import Transaction
 from eunoe.store.paging import Where
 
@@ -35,7 +35,7 @@ BATCH: Final = 256
 """How many messages ``catch_up`` indexes at most in one transaction, which keeps the writer for a few milliseconds."""
 
 
-def searchable_text(role: Role, parts: Sequence[Part]) -> str:
+def searchable_text(role: str, parts: Sequence[Part]) -> str:
     """Return what of a message is searched: its texts and the returns of its tools."""
     if role not in _SEARCHED_ROLES:
         return ""
@@ -54,7 +54,11 @@ def catch_up(tx: Transaction) -> bool:
     Who searches catches up first; see ``messages.search``. A message whose row is damaged is passed by.
     """
     done = _progress(tx)
-    rows = tx.rows("SELECT seq, role, parts FROM messages WHERE seq > ? ORDER BY seq LIMIT ?", (done, BATCH))
+    # As bytes, so that one text that is no UTF-8 spoils no other.
+    rows = tx.rows(
+        "SELECT seq, CAST(role AS BLOB), CAST(parts AS BLOB) FROM messages WHERE seq > ? ORDER BY seq LIMIT ?",
+        (done, BATCH),
+    )
     if not rows:
         return False
     texts = [(seq, text) for seq, role, parts in rows if (text := _text_of_row(seq, role, parts))]
@@ -71,10 +75,10 @@ def _progress(tx: Transaction) -> int:
     return row[0] or 0 if row is not None else 0
 
 
-def _text_of_row(seq: int, role: Role, parts: str) -> str:
+def _text_of_row(seq: int, role: bytes, parts: bytes) -> str:
     try:
-        return searchable_text(role, _PARTS.decode(parts))
-    except msgspec.DecodeError as error:
+        return searchable_text(role.decode(), _PARTS.decode(parts))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         _log.warning("message %d is damaged, so no search finds it: %s", seq, error)
         return ""
 

@@ -1,7 +1,8 @@
 """How a state type is written as a row, and read back.
 
 Each field has a column of its name. Times become microseconds since the epoch (UTC), truth values 0 and 1, text and
-numbers themselves, and everything else JSON text.
+numbers themselves, and everything else JSON text. SQLite keeps a value of any type in any column, so what is read is
+checked: a type or a word that is never written means that the row is damaged.
 """
 
 import types
@@ -69,6 +70,9 @@ class Shape(Generic[S]):
         self._get = attrgetter(*fields)
         self._written = [(index, write) for index, (write, _) in enumerate(codecs) if write is not None]
         self._readers = [(name, read) for name, (_, read) in zip(fields, codecs, strict=True) if read is not None]
+        self._stored_as = [_stored_as(hints[name]) for name in fields]
+        self._sound: set[tuple[type, ...]] = set()
+        self._words = [(index, words) for index, name in enumerate(fields) if (words := _words(hints[name]))]
         self.table: Final = table
         self.names: Final = tuple((renamed or {}).get(name, name) for name in fields)
         self.width: Final = len(fields)
@@ -94,6 +98,7 @@ class Shape(Generic[S]):
 
     def read(self, row: Row, **apart: Any) -> S:
         """Return the object of a row that begins with ``columns``. Raises ``StoreError`` for a garbled one."""
+        self._check(row)
         found = dict(zip(self._fields, row, strict=False))
         try:
             for name, read in self._readers:
@@ -101,10 +106,24 @@ class Shape(Generic[S]):
                     found[name] = read(found[name])
             return self._kind(**found, **apart)
         except (msgspec.DecodeError, TypeError, OverflowError) as error:
-            raise StoreError(
-                f"A row of the table {self.table} is damaged and cannot be read (it begins with {row[0]!r}; {error}). "
-                f"Nothing was changed. Restore the store from a backup."
-            ) from error
+            raise self._damaged(row, str(error)) from error
+
+    def _check(self, row: Row) -> None:
+        kinds = tuple(map(type, row[: self.width]))
+        if kinds not in self._sound:  # few combinations occur, and each is looked at once
+            for name, kind, allowed in zip(self.names, kinds, self._stored_as, strict=True):
+                if kind not in allowed:
+                    raise self._damaged(row, f"{name} holds a value of type {kind.__name__}")
+            self._sound.add(kinds)
+        for index, words in self._words:
+            if row[index] not in words:
+                raise self._damaged(row, f"{self.names[index]} is {row[index]!r}")
+
+    def _damaged(self, row: Row, detail: str) -> StoreError:
+        return StoreError(
+            f"A row of the table {self.table} is damaged and cannot be read (it begins with {row[0]!r}; {detail}). "
+            f"Nothing was changed. Restore the store from a backup."
+        )
 
     def all(self, rows: Sequence[Row]) -> list[S]:
         """Return the objects of such rows."""
@@ -114,10 +133,37 @@ class Shape(Generic[S]):
 _Convert = Callable[[Any], Any] | None
 
 
+def _stored_as(hint: Any) -> frozenset[type]:
+    """Return the types that the column of a field of this type has values of."""
+    present = _present(hint)
+    nothing = {type(None)} if present != _members(hint) else set[type]()
+    if present in ([datetime], [bool], [int]):
+        return frozenset({int, *nothing})
+    if present == [float]:
+        return frozenset({float, int, *nothing})
+    return frozenset({*map(type, _words(hint) or ("",)), *nothing})
+
+
+def _words(hint: Any) -> frozenset[Any]:
+    """Return the values that a field of a ``Literal`` type can have; of any other type, none."""
+    present = _present(hint)
+    if len(present) != 1 or get_origin(present[0]) is not Literal:
+        return frozenset()
+    nothing = [None] if present != _members(hint) else []
+    return frozenset([*get_args(present[0]), *nothing])
+
+
+def _members(hint: Any) -> list[Any]:
+    return list(get_args(hint)) if get_origin(hint) in (Union, types.UnionType) else [hint]
+
+
+def _present(hint: Any) -> list[Any]:
+    return [member for member in _members(hint) if member is not type(None)]
+
+
 def _codec(hint: Any) -> tuple[_Convert, _Convert]:
     """Return what writes and what reads values of this type; ``None`` where they stay as they are."""
-    members = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    present = [member for member in members if member is not type(None)]
+    present = _present(hint)
     if present == [datetime]:
         return _unless_none(micros), moment
     if present == [bool]:

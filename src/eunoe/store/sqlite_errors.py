@@ -1,6 +1,7 @@
 """What an error of SQLite means for the person who must act."""
 
 import errno
+import re
 import sqlite3
 from typing import Final
 
@@ -8,6 +9,8 @@ from eunoe.state.errors import Conflict, EunoeError, StoreError, StoreFull, Stor
 
 _PRIMARY: Final = 0xFF
 """Extended result codes keep the primary code in the low byte (https://sqlite.org/rescode.html)."""
+
+_COLUMN: Final = re.compile(r"^Could not decode to UTF-8 column '(\w+)'")
 
 _NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -45,6 +48,18 @@ def store_error(error: sqlite3.Error, location: str, busy_timeout: float) -> Eun
             return Conflict(f"The store refuses this change, because it would contradict what is stored ({error}).")
         case _:
             return None
+
+
+def damaged_text(error: sqlite3.OperationalError) -> StoreError | None:
+    """Return our error for a stored text that is no UTF-8, which Python finds and not SQLite; ``None`` for others."""
+    if getattr(error, "sqlite_errorcode", None) is not None:
+        return None
+    column = _COLUMN.search(str(error))  # not the rest, which quotes the text
+    where = f" (in a column {column[1]})" if column else ""
+    return StoreError(
+        f"A text in the store is damaged and cannot be read, because it is not UTF-8{where}. Nothing was changed. "
+        "Restore the store from a backup."
+    )
 
 
 def path_error(error: OSError, location: str) -> StoreError:

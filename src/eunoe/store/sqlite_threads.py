@@ -14,7 +14,7 @@ from eunoe.state.errors import StoreError
 from eunoe.store.database import Row, Transaction
 from eunoe.store.faults import Faults
 from eunoe.store.owners import Owner
-from eunoe.store.sqlite_errors import store_error
+from eunoe.store.sqlite_errors import damaged_text, store_error
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class SqliteTransaction:
         """Run one statement that changes at most one row and returns of it, and return that, or ``None``."""
         self._require_writing()
         # Read to its end, which is when SQLite has done it.
-        found = self._connection.execute(sql, params).fetchall()
+        found = self.rows(sql, params)
         if self._faults is not None:
             self._faults.reached("write")
         return found[0] if found else None
@@ -57,13 +57,19 @@ class SqliteTransaction:
             self._faults.reached("write")
 
     def rows(self, sql: str, params: Sequence[Any] = ()) -> list[Row]:
-        """Run a query and return all rows."""
-        return self._connection.execute(sql, params).fetchall()
+        """Run a query and return all rows. Raises ``StoreError`` for a text that cannot be read."""
+        try:
+            return self._connection.execute(sql, params).fetchall()
+        except sqlite3.OperationalError as error:
+            raise damaged_text(error) or error from None
 
     def row(self, sql: str, params: Sequence[Any] = ()) -> Row | None:
-        """Run a query and return its first row, or ``None``."""
-        cursor = self._connection.execute(sql, params)
-        found = cursor.fetchone()
+        """Run a query and return its first row, or ``None``. Raises ``StoreError`` for a text that cannot be read."""
+        try:
+            cursor = self._connection.execute(sql, params)
+            found = cursor.fetchone()
+        except sqlite3.OperationalError as error:
+            raise damaged_text(error) or error from None
         # A query that is not read to its end would keep its snapshot open.
         cursor.close()
         return found

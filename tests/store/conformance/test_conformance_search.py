@@ -152,11 +152,12 @@ def test_what_was_deleted_before_it_was_findable_is_never_found(store: Store) ->
     assert [message.text for message in found_in(store, conversation.agent_id, "keep")] == ["keep that"]
 
 
-def test_a_damaged_message_keeps_no_other_from_being_found(store: Store) -> None:
+@pytest.mark.parametrize("damage", ["parts = '[{'", "parts = CAST(x'5bff5d' AS TEXT)", "role = CAST(x'ff' AS TEXT)"])
+def test_a_damaged_message_keeps_no_other_from_being_found(store: Store, damage: str) -> None:
     conversation = store.write(stored_conversation)
     damaged, sound = a_message(conversation, "one lost word"), a_message(conversation, "one sound word")
     store.write(messages.append, conversation.id, [damaged, sound], NOW)
-    store.write(lambda tx: tx.execute("UPDATE messages SET parts = '[{' WHERE id = ?", (damaged.id,)))
+    store.write(lambda tx: tx.execute(f"UPDATE messages SET {damage} WHERE id = ?", (damaged.id,)))  # noqa: S608
     assert [message.id for message in found_in(store, conversation.agent_id, "word")] == [sound.id]
 
 
