@@ -12,9 +12,10 @@ from runtime_rig import INSERT, assert_paired, open_home, rows, send
 from eunoe.embedded import Agent
 from eunoe.runtime.compaction_call import compact_conversation
 from eunoe.runtime.integrity import IntegrityReport, integrity, repair
+from eunoe.runtime.watching import watch as watch_run
 from eunoe.state.errors import StoreError
 from eunoe.state.rules import ApprovalRule
-from eunoe.store import steps
+from eunoe.store import runs, steps
 
 pytestmark = pytest.mark.anyio
 
@@ -219,3 +220,22 @@ async def test_one_damaged_agent_does_not_keep_the_others_from_being_opened(tmp_
         with pytest.raises(StoreError, match="damaged"):
             await integrity(home.runtime, damaged_id)
         assert (await integrity(home.runtime, sound.id)).ok
+
+
+async def test_events_that_cannot_be_told_keep_no_run_from_its_end_and_no_conversation_from_the_next(
+    tmp_path: Path,
+) -> None:
+    async with open_home(tmp_path) as home:
+        agent = await home.create_agent(model="scripted/demo")
+        run_id = (await send(home, agent, "SAY:Hello.", background=True)).ended.run_id
+    _damage(
+        tmp_path,
+        "UPDATE run_events SET event = '{'",
+        "UPDATE runs SET status = 'running', completed_at = NULL, stop_reason = NULL",
+        "UPDATE conversations SET lease_owner = 'nobody', lease_run_id = (SELECT id FROM runs)",
+    )
+    async with open_home(tmp_path) as home:
+        assert (await home.runtime.db.read(lambda tx: runs.get(tx, run_id))).status == "failed"
+        with pytest.raises(StoreError, match="events of run .* are damaged"):
+            await watch_run(home.runtime, run_id)
+        assert await (await home.agent(agent.id)).ask("SAY:On.") == "On."

@@ -12,7 +12,7 @@ from eunoe.runtime.approvals import EXPIRED, denials, settled_results
 from eunoe.runtime.window import INTERRUPTED, MISSING, asking_message, closing_message, strays, unanswered
 from eunoe.state.approvals import Answer, Approval
 from eunoe.state.conversations import Conversation
-from eunoe.state.errors import ConversationBusy, EunoeError, NotFound
+from eunoe.state.errors import ConversationBusy, EunoeError, NotFound, StoreError
 from eunoe.state.events import Event, MessageStored, RunEnded, RunStarted
 from eunoe.state.messages import Message
 from eunoe.state.runs import UNFINISHED, Run, RunError
@@ -38,8 +38,13 @@ def end_interrupted_run(tx: Transaction, run: Run, now: datetime) -> None:
     ended = structs.replace(run, status="failed", stop_reason="error", error=PROCESS_STOPPED, completed_at=now)
     runs.update(tx, ended)
     if run.background:
-        told = run_events.of_run(tx, run.id)
-        run_events.append(tx, run.id, len(told) + 1, untold(tx, ended, told), now)
+        try:
+            told = run_events.of_run(tx, run.id)
+        except StoreError as error:
+            # What cannot be told any more must not keep the run from its end, nor the conversation from its next one.
+            _log.warning("run %s has ended, and its stream is lost: %s", run.id, error)
+        else:
+            run_events.append(tx, run.id, len(told) + 1, untold(tx, ended, told), now)
 
 
 def untold(tx: Transaction, run: Run, told: Sequence[Event]) -> list[Event]:

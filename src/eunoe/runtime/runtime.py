@@ -299,6 +299,8 @@ class Runtime:
                     await self.tidy()
             except EunoeError as error:
                 _log.warning("the store cannot be looked after now: %s", error)
+            except Exception:  # noqa: BLE001 - the boundary of a background task: its fault must not end the turns
+                _log.exception("the store cannot be looked after now, by a fault of the program")
 
     async def aclose(self) -> None:
         """Let the running turns end for the settings' ``shutdown_wait``, then end them as cancelled."""

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from eunoe.state.errors import StoreError
 from eunoe.state.events import Event
 from eunoe.store.database import Transaction
 from eunoe.store.rows import micros, to_json
@@ -27,11 +28,15 @@ def last_seq(tx: Transaction, run_id: str) -> int:
 
 
 def of_run(tx: Transaction, run_id: str) -> list[Event]:
-    """Return all stored events of a run in order."""
-    return [
-        _DECODER.decode(row[0])
-        for row in tx.rows("SELECT event FROM run_events WHERE run_id = ? ORDER BY seq", (run_id,))
-    ]
+    """Return all stored events of a run in order. Raises ``StoreError`` for one that is damaged."""
+    rows = tx.rows("SELECT event FROM run_events WHERE run_id = ? ORDER BY seq", (run_id,))
+    try:
+        return [_DECODER.decode(event) for (event,) in rows]
+    except (msgspec.DecodeError, TypeError) as error:
+        raise StoreError(
+            f"The stored events of run {run_id} are damaged and cannot be told ({error}). What was said is in the "
+            f"conversation's messages."
+        ) from error
 
 
 def forget(tx: Transaction, older_than: datetime) -> int:

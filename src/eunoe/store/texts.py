@@ -35,8 +35,8 @@ def get(tx: Transaction, key: str) -> str:
     row = tx.row("SELECT text FROM texts WHERE hash = ?", (key,))
     if row is None:
         raise NotFound("Text", key)
-    text: str = row[0]
-    if hash_of(text) != key:
+    text: object = row[0]
+    if not isinstance(text, str) or hash_of(text) != key:
         raise StoreError(
             f"The stored text {key} is damaged: it does not have the hash that names it. Repair the agent whose prompt "
             f"it is, or restore the store from a backup."

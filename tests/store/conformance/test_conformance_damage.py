@@ -4,7 +4,7 @@ import pytest
 from store_examples import NOW, Store, a_message, stored_conversation
 
 from eunoe.state.errors import StoreError
-from eunoe.store import conversations, messages
+from eunoe.store import conversations, messages, texts
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,11 @@ def test_a_garbled_conversation_is_refused(store: Store, damage: str) -> None:
     store.write(lambda tx: tx.execute(f"UPDATE conversations SET {damage} WHERE id = ?", (conversation.id,)))  # noqa: S608
     with pytest.raises(StoreError, match="the table conversations is damaged"):
         store.read(conversations.get, conversation.id)
+
+
+@pytest.mark.parametrize("damage", ["'other'", "x'00'", "7"])
+def test_a_garbled_text_is_refused(store: Store, damage: str) -> None:
+    key = store.write(texts.put, "You are kind.")
+    store.write(lambda tx: tx.execute(f"UPDATE texts SET text = {damage}"))  # noqa: S608
+    with pytest.raises(StoreError, match=f"The stored text {key} is damaged"):
+        store.read(texts.get, key)
