@@ -236,6 +236,6 @@ async def test_events_that_cannot_be_told_keep_no_run_from_its_end_and_no_conver
     )
     async with open_home(tmp_path) as home:
         assert (await home.runtime.db.read(lambda tx: runs.get(tx, run_id))).status == "failed"
-        with pytest.raises(StoreError, match="events of run .* are damaged"):
+        with pytest.raises(StoreError, match=r"events of run .* are damaged"):
             await watch_run(home.runtime, run_id)
         assert await (await home.agent(agent.id)).ask("SAY:On.") == "On."
