@@ -198,6 +198,11 @@ def test_runs_and_steps_tell_what_happened(client: Letta):
     usage = client.runs.usage.retrieve(run.id)
     assert usage.total_tokens == sum(step.total_tokens or 0 for step in steps)
     assert client.steps.retrieve(steps[0].id).model == "demo"
+    assert run.created_at is not None
+    began, ended = run.created_at.isoformat(), run.completed_at.isoformat()
+    assert len(list(client.steps.list(agent_id=agent.id, start_date=began, end_date=ended))) == 2
+    assert list(client.steps.list(agent_id=agent.id, start_date=ended)) == []
+    assert list(client.steps.list(agent_id=agent.id, end_date=began)) == []
     kinds = [message.message_type for message in client.runs.messages.list(run.id)]
     assert kinds == ["user_message", "tool_call_message", "tool_return_message", "assistant_message"]
 

@@ -99,6 +99,25 @@ def test_unknown_paths_and_methods_are_refused_in_json(http: httpx2.Client):
     assert set(wrong.headers["allow"].split(", ")) == {"GET", "HEAD", "POST"}
 
 
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
+def test_a_time_that_cannot_be_told_again_is_refused_and_leaves_all_as_it_was(
+    http: httpx2.Client, agent_id: str, time: str
+):
+    made = http.post(f"/v1/conversations/?agent_id={agent_id}", json={}).json()
+    preset = {"messages": [{"role": "user", "content": "Hello.", "created_at": time}]}
+    for answer in (
+        http.patch(f"/v1/agents/{agent_id}", json={"last_run_completion": time}),
+        http.patch(f"/v1/conversations/{made['id']}", json={"last_message_at": time}),
+        http.post(f"/v1/conversations/?agent_id={agent_id}", json=preset),
+        http.post(f"/v1/agents/{agent_id}/messages", json=preset),
+        http.get("/v1/steps/", params={"agent_id": agent_id, "start_date": time}),
+    ):
+        assert answer.status_code in {400, 422}, answer.text
+        assert "years 1 to 9999" in answer.text
+    assert http.get(f"/v1/conversations/{made['id']}").json() == made
+    assert say(http, agent_id, "SAY:x")["messages"][0]["content"] == "x"
+
+
 @pytest.mark.parametrize("label", ["system/human", "a b", "ключ", "attach", "x/attach/y", "%", "a?b#c"])
 def test_a_label_may_be_any_text(http: httpx2.Client, agent_id: str, label: str):
     block = http.post("/v1/blocks/", json={"label": label, "value": "v"}).json()

@@ -13,20 +13,30 @@ from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_o
 
 import msgspec
 
-from eunoe.state.errors import StoreError
+from eunoe.state.errors import InvalidInput, StoreError
 from eunoe.store.database import Row
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_DAY: Final = timedelta(days=1)
+_FIRST: Final = (datetime.min.replace(tzinfo=UTC) + _DAY - _EPOCH) // _MICROSECOND
+_LAST: Final = (datetime.max.replace(tzinfo=UTC) - _DAY - _EPOCH) // _MICROSECOND
 
 
 def micros(moment: datetime) -> int:
-    """Return microseconds since the epoch. Raises ``ValueError`` for a time without an offset."""
+    """Return microseconds since the epoch.
+
+    Raises ``ValueError`` for a time without an offset, and ``InvalidInput`` for one that cannot be told in
+    every time zone.
+    """
     if moment.tzinfo is None:
         raise ValueError(f"The time {moment.isoformat()} has no offset from UTC, so it names no moment.")
-    return (moment - _EPOCH) // _MICROSECOND
+    value = (moment - _EPOCH) // _MICROSECOND
+    if not _FIRST <= value <= _LAST:
+        raise InvalidInput(f"The time {moment.isoformat()} is not within the years 1 to 9999 in every zone.")
+    return value
 
 
 def moment(value: int) -> datetime:

@@ -4,18 +4,20 @@ Each example sets every field to something that is not its default, and the test
 type without a column fails here.
 """
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from msgspec import structs
 from store_examples import LATER, NOW, Store, a_conversation, an_agent, stored_conversation
 
 from eunoe.state.agents import Agent
 from eunoe.state.blocks import Block
 from eunoe.state.conversations import Compiled, Conversation, PromptFacts
-from eunoe.state.errors import StoreError
+from eunoe.state.errors import InvalidInput, StoreError
 from eunoe.state.messages import (
     ApprovalPart,
     ImagePart,
@@ -29,7 +31,9 @@ from eunoe.state.rules import ApprovalRule, ChildArgs, ChildRule, ConditionalRul
 from eunoe.state.tools import Tool
 from eunoe.store import agents, blocks, conversations, full_text, messages, tools
 from eunoe.store.cipher import Cipher
-from eunoe.store.rows import micros
+from eunoe.store.rows import micros, moment
+
+LONGEST_OFFSET = timedelta(hours=23, minutes=59)
 
 JSON: dict[str, Any] = {"nested": {"list": [1, 2.5, None, True, "ü\u2028\U0001f600"]}}
 
@@ -223,3 +227,19 @@ def test_a_time_without_an_offset_is_refused() -> None:
 def test_a_key_of_the_wrong_length_is_refused() -> None:
     with pytest.raises(StoreError, match="has 31 bytes; it must have 32"):
         Cipher(b"k" * 31)
+
+
+@given(st.datetimes(timezones=st.timezones() | st.builds(timezone, st.timedeltas(-LONGEST_OFFSET, LONGEST_OFFSET))))
+@example(datetime.max.replace(tzinfo=UTC))
+@example(datetime.max.replace(tzinfo=timezone(-LONGEST_OFFSET)))
+@example(datetime.min.replace(tzinfo=UTC))
+@example(datetime.min.replace(tzinfo=timezone(LONGEST_OFFSET)))
+def test_a_time_is_refused_or_can_be_read_back_and_told_in_every_zone(given_time: datetime) -> None:
+    try:
+        stored = micros(given_time)
+    except InvalidInput:
+        assert given_time.year in {1, 9999}
+        return
+    assert moment(stored) == given_time
+    for offset in (-LONGEST_OFFSET, LONGEST_OFFSET):
+        assert moment(stored).astimezone(timezone(offset)) == given_time

@@ -119,6 +119,8 @@ async def list_steps(call: Call[StepsQuery, Nothing]) -> object:
         order=asked.order,
         agent_id=asked.agent_id,
         model=asked.model,
+        start=asked.start_date,
+        end=asked.end_date,
     )
     return [wire.step(step) for step in await call.runtime.db.read(partial(steps.page, query=query))]
 

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from eunoe.server.wire.requests import Moment
+
 Order = Literal["asc", "desc"]
 Limit = Annotated[int, Meta(ge=1, le=1000, description="The most items to return, 1 to 1000.")]
 
@@ -156,10 +158,12 @@ class RunsQuery(PageQuery, kw_only=True):
 
 
 class StepsQuery(PageQuery, kw_only=True):
-    """A page of steps."""
+    """A page of steps. ``start_date`` and ``end_date`` bound the time of creation, both included."""
 
     agent_id: str | None = None
     model: str | None = None
+    start_date: Moment | None = None
+    end_date: Moment | None = None
 
 
 class ToolFilter(Struct, kw_only=True):
