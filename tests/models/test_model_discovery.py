@@ -152,6 +152,19 @@ async def test_a_model_that_was_loaded_a_moment_ago_is_found_at_once(openai_serv
     await models.aclose()
 
 
+@pytest.mark.parametrize("vendor", ["openai", "anthropic"])
+async def test_P05_a_server_that_wants_a_key_is_shown_it_when_its_models_are_listed(
+    vendor: str, openai_server: ModelServer, anthropic_server: ModelServer
+):
+    server, name = (openai_server, "gpt-4o") if vendor == "openai" else (anthropic_server, "claude-sonnet-4-5")
+    server.key = "a-key"
+    server.models.append({"id": name, "type": "model"})
+    prefix = vendor.upper()
+    place = {f"{prefix}_BASE_URL": server.base_url}
+    assert f"{vendor}/{name}" in await windows(registry(**place, **{f"{prefix}_API_KEY": "a-key"}))
+    assert await windows(registry(**place, **{f"{prefix}_API_KEY": "another"})) == {}
+
+
 @pytest.mark.parametrize("status", [401, 404, 500])
 async def test_a_model_is_taken_as_it_is_where_there_is_no_list(status: int, anthropic_server: ModelServer):
     anthropic_server.pages["/odd/v1/models"] = json_response({"error": "no"}, status)

@@ -233,6 +233,16 @@ def test_tools_are_listed_attached_and_detached(client: Letta):
     assert client.tools.retrieve(search.id).name == "conversation_search"
 
 
+@pytest.mark.parametrize("embedding", [None, "openai/text-embedding-3-small", "google_ai/embedding-of-tomorrow"])
+def test_P12_an_agent_needs_no_embedding_and_takes_any_handle_of_one(client: Letta, embedding: str | None):
+    agent = new_agent(client, embedding=embedding)
+    assert agent.embedding == embedding
+    say(client, agent.id, "SAY:A zebra crossed.")
+    call, returned, answer = say(client, agent.id, 'TOOL:conversation_search {"query": "zebra"}\nTHEN:\nSAY:Found.')
+    assert (call.message_type, answer.content) == ("tool_call_message", "Found.")
+    assert "A zebra crossed." in returned.tool_return
+
+
 def test_models_health_and_tags_answer(client: Letta):
     new_agent(client, tags=["tagged"])
     assert any(model.handle == "scripted/demo" for model in client.models.list())
