@@ -6,10 +6,9 @@ type without a column fails here.
 
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
-
-import msgspec
 from zoneinfo import ZoneInfo
 
+import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
