@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
-from chat_endpoint import Answer, Asked, ChatEndpoint
+from chat_endpoint import MODEL, Answer, Asked, ChatEndpoint
 from dying_process import Dying
 from runtime_rig import (
     BOUND,
@@ -26,7 +26,7 @@ from runtime_rig import (
 
 from eunoe.embedded import Agent, Home
 from eunoe.runtime.runtime import utc_now
-from eunoe.state.errors import ConversationBusy
+from eunoe.state.errors import ConversationBusy, EunoeError
 from eunoe.state.ids import new_id
 from eunoe.store import conversations, runs
 
@@ -258,3 +258,34 @@ async def test_requests_that_wait_go_in_the_order_in_which_they_came(
             hold.set()
     asked = [text for role, text in map(contents, await agent.window()) if role == "user"]
     assert asked == ["First.", *(f"Message {number}." for number in range(8))]
+
+
+@pytest.mark.parametrize("ending", ["the agent is deleted", "the store is closed"])
+async def test_a_request_that_is_refused_meanwhile_keeps_no_end_waiting(
+    tmp_path: Path, endpoint: ChatEndpoint, ending: str
+) -> None:
+    hold, taken, release = threading.Event(), threading.Event(), threading.Event()
+    endpoint.answers(Answer(text=("One ", "moment."), hold=hold))
+    refused: list[str] = []
+
+    async def ask() -> None:
+        try:
+            await agent.ask("Second.")
+        except EunoeError as error:
+            refused.append(error.code)
+
+    with anyio.fail_after(BOUND):
+        async with anyio.create_task_group() as group:
+            async with open_home(tmp_path, endpoint.environment, EUNOE_BUSY_WAIT="0") as home:
+                agent = await home.create_agent(model=MODEL)
+                await first_delta(await home.runtime.start(request(agent, "First.")))
+                # The writer is kept busy, so that the second request waits in its opening when the end comes.
+                group.start_soon(home.runtime.db.write, lambda _tx: (taken.set(), release.wait(BOUND)))
+                assert await anyio.to_thread.run_sync(taken.wait, BOUND)
+                group.start_soon(ask)
+                await anyio.wait_all_tasks_blocked()
+                threading.Timer(0.2, release.set).start()
+                if ending == "the agent is deleted":
+                    await agent.delete()
+            hold.set()
+    assert refused == ["CONVERSATION_BUSY"]

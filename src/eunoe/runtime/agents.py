@@ -364,9 +364,7 @@ async def delete_agent(runtime: Runtime, agent_id: str) -> None:
     ``NotFound``.
     """
     state = await runtime.db.read(lambda tx: agents.state(tx, agent_id))
-    for run_id in runtime.runs_of(state.agent.id):
-        await runtime.cancel(run_id)
-
+    await runtime.end_runs_of(state.agent.id)
     now = utc_now()
 
     def delete(tx: Transaction) -> None:

@@ -34,10 +34,10 @@ from eunoe.runtime.watching import watch
 from eunoe.runtime.window import INTERRUPTED
 from eunoe.state.conversations import Conversation
 from eunoe.state.errors import ConversationBusy, EunoeError, PendingApproval
-from eunoe.state.events import Event, RunStarted
+from eunoe.state.events import Event, RunEnded, RunStarted
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message
-from eunoe.state.runs import UNFINISHED, RunError
+from eunoe.state.runs import UNFINISHED, RunError, Usage
 from eunoe.store import full_text, run_events, runs
 from eunoe.store.cipher import Cipher, load_cipher
 from eunoe.store.database import Database, Transaction
@@ -103,9 +103,11 @@ class Runtime:
 
         self._tasks.start_soon(beside)
 
-    def runs_of(self, agent_id: str) -> list[str]:
-        """Return the ids of an agent's runs that go on in this process."""
-        return [run_id for run_id, handle in self._running.items() if handle.agent_id == agent_id]
+    async def end_runs_of(self, agent_id: str) -> None:
+        """Cancel the runs of an agent that go on in this process, and wait for their ends."""
+        for handle in [one for one in self._running.values() if one.agent_id == agent_id]:
+            handle.cancel()
+            await handle.wait()
 
     async def start(self, request: TurnRequest) -> RunHandle:
         """Start a turn. It goes on by itself; watch it by its handle.
@@ -183,6 +185,8 @@ class Runtime:
             turn = await commit(self.db, opening)
         except BaseException:
             del self._running[run_id]
+            # Nobody is given this handle, but who ends the runs of an agent, or all of them, may wait for it already.
+            handle.publish(RunEnded(run_id=run_id, stop_reason="cancelled", usage=Usage(), step_count=0))
             raise
         handle.run, handle.agent_type = turn.run, turn.state.agent.agent_type
         self._tasks.start_soon(self._carry, turn, handle, scope)
