@@ -78,6 +78,8 @@ class Mirroring:
                 await self._begin(everything=looks % self._look_at_all == 0)
             except EunoeError as error:
                 _log.warning("mirrors cannot be looked after now: %s", error)
+            except Exception:  # noqa: BLE001 - the boundary of a background task: its fault must not end the turns
+                _log.exception("mirrors cannot be looked after now, by a fault of the program")
 
     async def close(self) -> None:
         """Push what is due once more, for at most ``CLOSING_SECONDS``; what goes on then is ended.
