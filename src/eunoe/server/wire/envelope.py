@@ -4,6 +4,7 @@ import uuid
 from typing import Any
 
 from eunoe.server.wire.dates import second
+from eunoe.state.errors import StoreError
 from eunoe.state.messages import Message
 
 
@@ -12,7 +13,13 @@ def otid_for(message_id: str, part: int) -> str:
 
     The low seven bits of the stored message's uuid give way to the index of the first part that is shown.
     """
-    number = uuid.UUID(message_id.partition("-")[2]).int
+    try:
+        number = uuid.UUID(message_id.partition("-")[2]).int
+    except ValueError:
+        raise StoreError(
+            f"The id of a message in the store is damaged: {message_id!r}. Nothing was changed. Restore the store from "
+            f"a backup."
+        ) from None
     return str(uuid.UUID(int=(number & ~0x7F) | (part & 0x7F)))
 
 
