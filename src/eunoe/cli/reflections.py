@@ -20,20 +20,24 @@ from eunoe.runtime.reflection_review import (
 )
 from eunoe.state.reflections import REVIEWABLE, Reflection, ReflectionPolicy, ReflectionTrigger
 
-
-@click.command("reflect")
-@click.argument("agent")
-@home_option
-@json_option
-@click.option(
+policy_option = click.option(
     "--policy",
     type=click.Choice(["auto", "review"]),
     default="auto",
     show_default=True,
     help="Merge what collides with nothing, or keep all edits for a review.",
 )
-@click.option("--instructions", metavar="TEXT", default="", help="What to look for.")
-@click.option("--model", metavar="HANDLE", help="The model that reflects. Default: the agent's.")
+instructions_option = click.option("--instructions", metavar="TEXT", default="", help="What to look for.")
+model_option = click.option("--model", metavar="HANDLE", help="The model that reflects. Default: the agent's.")
+
+
+@click.command("reflect")
+@click.argument("agent")
+@home_option
+@json_option
+@policy_option
+@instructions_option
+@model_option
 @click.option(
     "--timeout",
     "seconds",
@@ -128,15 +132,9 @@ def review(
 @json_option
 @click.option("--steps", type=click.IntRange(1, MOST_STEPS), help="After so many answers of its model.")
 @click.option("--compaction", is_flag=True, help="After what was said was compacted.")
-@click.option(
-    "--policy",
-    type=click.Choice(["auto", "review"]),
-    default="auto",
-    show_default=True,
-    help="Merge what collides with nothing, or keep all edits for a review.",
-)
-@click.option("--instructions", metavar="TEXT", default="", help="What to look for.")
-@click.option("--model", metavar="HANDLE", help="The model that reflects. Default: the agent's.")
+@policy_option
+@instructions_option
+@model_option
 @click.option("--never", is_flag=True, help="Only when somebody asks, as it is by default.")
 def reflect_when(
     agent: str,

@@ -30,7 +30,6 @@ SOURCE: Final = "message_search CROSS JOIN messages"
 NEWEST_FIRST: Final = "message_search.rowid DESC"
 """The order in which the index can be walked, so that a search ends when it has enough."""
 
-
 BATCH: Final = 256
 """How many messages ``catch_up`` indexes at most in one transaction, which keeps the writer for a few milliseconds."""
 
