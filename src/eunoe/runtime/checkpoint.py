@@ -1,6 +1,6 @@
 """The transactions of a step: intent before effect (I4), then everything together (I2), under the fence (I11)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct, structs
@@ -26,15 +26,21 @@ class End(Struct, frozen=True, kw_only=True):
     error: RunError | None = None
 
 
-def _append(tx: Transaction, turn: Turn, message: Message, now: datetime) -> Message:
-    return messages.append(tx, turn.conversation.id, [message], now)[0]
+def _append(tx: Transaction, turn: Turn, added: Sequence[Message], now: datetime) -> list[Message]:
+    """Add messages at the end, if the lease still holds; if not, raise ``LeaseLost``."""
+    conversation_id = turn.conversation.id
+    if not added:
+        conversations.hold(tx, conversation_id, turn.fence)
+        return []
+    end = conversations.hold_places(tx, conversation_id, turn.fence, len(added), now)
+    return list(messages.append_reserved(tx, conversation_id, end, added))
 
 
 def _close(tx: Transaction, turn: Turn, message: Message, now: datetime) -> Message:
     """Add the returns of the turn's calls: at the end, or before the messages that came with an approval's answer."""
     if turn.following:
         return messages.insert_after(tx, turn.conversation.id, message, turn.messages[-1].position)
-    return _append(tx, turn, message, now)
+    return _append(tx, turn, [message], now)[0]
 
 
 def _insert_step(tx: Transaction, step: Step, record: RecordedRequest) -> None:
@@ -47,9 +53,9 @@ def store_intent(
     tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, message: Message, now: datetime
 ) -> Message:
     """Make the calls durable before any tool starts."""
-    conversations.hold(tx, turn.conversation.id, turn.fence)
+    stored = _append(tx, turn, [message], now)
     _insert_step(tx, step, record)
-    return _append(tx, turn, message, now)
+    return stored[0]
 
 
 def store_question(
@@ -84,11 +90,10 @@ def store_answer(
     tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, message: Message | None, end: End, now: datetime
 ) -> Message | None:
     """Store an answer without calls (or a step that gave none) with the end of the run."""
-    conversations.hold(tx, turn.conversation.id, turn.fence)
+    stored = _append(tx, turn, [message] if message else [], now)
     _insert_step(tx, step, record)
-    stored = _append(tx, turn, message, now) if message else None
     store_end(tx, turn, end, now)
-    return stored
+    return stored[0] if stored else None
 
 
 def store_returns(
@@ -147,11 +152,10 @@ def store_nudge(
     tx: Transaction, turn: Turn, step: Step, record: RecordedRequest, answer: Message, nudge: Message, now: datetime
 ) -> list[Message]:
     """Store an answer that may not end the turn yet, with the message that tells the model so."""
-    conversations.hold(tx, turn.conversation.id, turn.fence)
+    stored = _append(tx, turn, [answer, nudge], now)
     _insert_step(tx, step, record)
-    stored = messages.append(tx, turn.conversation.id, [answer, nudge], now)
     runs.update(tx, structs.replace(turn.run, usage=turn.usage, step_count=turn.steps))
-    return list(stored)
+    return stored
 
 
 def store_end(tx: Transaction, turn: Turn, end: End, now: datetime) -> None:
@@ -178,7 +182,7 @@ def store_broken_end(
     conversations.hold(tx, turn.conversation.id, turn.fence)
     added: list[Message] = []
     if partial:
-        added.append(_append(tx, turn, partial, now))
+        added += _append(tx, turn, [partial], now)
     if turn.asked:
         closing = closing_message(turn.asked, turn.asked.tool_calls, reason, run_id=turn.run.id, now=now)
         added.append(_close(tx, turn, closing, now))

@@ -1,6 +1,6 @@
 """A run as its watchers see it: a log of events that outlives any connection."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import anyio
 
@@ -13,6 +13,8 @@ class RunHandle:
     """A run that was started. It goes on when its watchers leave; ``cancel`` ends it.
 
     ``run`` is the run as it was opened and ``agent_type`` that of its agent, for one that goes on in this process.
+    ``prepare`` is called with all events and the last of them while the commit is made that they wait for: whoever
+    waits for the end alone can prepare an answer there, which counts if that very end is published.
     """
 
     def __init__(self, run_id: str, agent_id: str, cancel: Callable[[], None]) -> None:
@@ -20,6 +22,7 @@ class RunHandle:
         self.agent_id = agent_id
         self.run: Run | None = None
         self.agent_type: AgentType | None = None
+        self.prepare: Callable[[Sequence[Event], RunEnded], object] | None = None
         self._cancel = cancel
         self._log: list[Event] = []
         self._ended: RunEnded | None = None
@@ -41,6 +44,15 @@ class RunHandle:
         if self._grown is not None:
             self._grown.set()
             self._grown = None
+
+    def foresee(self, events: Sequence[Event], ended: RunEnded) -> None:
+        """Let a watcher prepare for these events and the end, which are published if a commit succeeds."""
+        if self.prepare is not None:
+            self.prepare((*self._log, *events), ended)
+
+    def told(self) -> Sequence[Event]:
+        """Return the events so far."""
+        return tuple(self._log)
 
     async def events(self, after: int = 0) -> AsyncIterator[Event]:
         """Tell the events from number ``after`` on (0 is the first), then those to come, to the ``RunEnded``."""

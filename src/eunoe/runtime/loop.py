@@ -8,15 +8,13 @@ import time
 from contextlib import aclosing
 from datetime import datetime
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from eunoe.models.protocol import (
     Completed,
     Failed,
     FinishReason,
     ModelEvent,
-    ModelRequest,
-    Payload,
     ReasoningPiece,
     TextPiece,
 )
@@ -33,49 +31,41 @@ from eunoe.runtime.checkpoint import (
     store_returns,
 )
 from eunoe.runtime.commit import commit
+from eunoe.runtime.drafts import Draft, draft_step
 from eunoe.runtime.failures import EMPTY_RESPONSE, MOST_REPETITIONS, REPEATED, describe_barred, describe_model_error
 from eunoe.runtime.making_room import make_room, make_room_after
 from eunoe.runtime.overflow import fixed_overflow
 from eunoe.runtime.ports import Ports
-from eunoe.runtime.requests import RecordedRequest, current_offer, record_request
+from eunoe.runtime.requests import current_offer
 from eunoe.runtime.rules import Nudge, after_calls, after_text, needs_approval
 from eunoe.runtime.turn import Turn
 from eunoe.runtime.window import CANCELLED, unique_call_ids
-from eunoe.state.events import MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
+from eunoe.state.events import Event, MessageStored, ReasoningDelta, RunEnded, StepEnded, TextDelta, ToolCallDelta
 from eunoe.state.ids import new_id
 from eunoe.state.messages import Message, Part, TextPart, ToolCallPart
 from eunoe.state.runs import Step
 from eunoe.tools.protocol import ToolResult
 
 
-class Draft(Struct, kw_only=True):
-    """The step in hand, and what is asked in it. ``gated`` are the calls shown so far that will wait for an answer."""
-
-    step: Step
-    message_id: str
-    request: ModelRequest
-    payload: Payload
-    record: RecordedRequest
-    gated: set[str] = set()
-
-
-async def run_turn(turn: Turn, ports: Ports) -> None:
+async def run_turn(turn: Turn, ports: Ports, ahead: Draft | None = None) -> None:
     """Run a turn to its end: ask, intend, act, commit, decide, and again.
 
-    Raises ``EunoeError`` when the store fails or the lease is lost; the caller ends the run then.
+    ``ahead`` is its first step, if that was drafted before. Raises ``EunoeError`` when the store fails or the lease is
+    lost; the caller ends the run then.
     """
-    overflow = fixed_overflow(turn)
+    overflow = None if ahead else fixed_overflow(turn)
     if overflow:
         await finish_broken(turn, overflow, ports)
         return
     if turn.asked and turn.asked_step and await go_on(turn, turn.asked, turn.asked_step, ports):
         return
     while True:
-        barred = current_offer(turn).reason
+        barred = None if ahead else current_offer(turn).reason
         if barred:
             await finish_broken(turn, End(reason="no_tool_call", error=describe_barred(barred)), ports)
             return
-        draft = begin_step(turn, await make_room(turn, ports), ports)
+        draft = ahead or draft_step(turn, await make_room(turn, ports), ports.models, ports.now())
+        ahead = None
         answer = await ask(turn, draft, ports)
         if isinstance(answer, Failed) and await make_room_after(turn, answer.error, ports):
             continue
@@ -95,26 +85,6 @@ async def run_turn(turn: Turn, ports: Ports) -> None:
                 return
         elif await carry_out(turn, draft, message, ports):
             return
-
-
-def begin_step(turn: Turn, request: ModelRequest, ports: Ports) -> Draft:
-    """Build the payload of the next request, which is fitted to the model's window, and the step that records it."""
-    payload = ports.models.payload(request)
-    record = record_request(turn, request, payload)
-    step = Step(
-        id=new_id("step"),
-        run_id=turn.run.id,
-        agent_id=turn.run.agent_id,
-        conversation_id=turn.conversation.id,
-        ordinal=turn.steps,
-        created_at=ports.now(),
-        provider=turn.model.provider,
-        model=turn.model.handle,
-        endpoint=turn.model.base_url,
-        context_window=turn.model.context_window,
-        request=record.request,
-    )
-    return Draft(step=step, message_id=new_id("message"), request=request, payload=payload, record=record)
 
 
 async def ask(turn: Turn, draft: Draft, ports: Ports) -> Completed | Failed:
@@ -313,15 +283,22 @@ async def finish(turn: Turn, draft: Draft, message: Message | None, end: End, po
     """Commit the last step of a turn together with the end of its run."""
     status = "failed" if end.error else "success"
     step = structs.replace(draft.step, status=status, stop_reason=end.reason, error=end.error, completed_at=ports.now())
+    ended = ended_event(turn, end)
+
+    def news(stored: Message | None) -> list[Event]:
+        told = [MessageStored(message=stored, streamed=True)] if stored else []
+        return [*told, StepEnded(step_id=step.id, usage=step.usage)]
+
     stored = await commit(
-        ports.database, lambda tx: store_answer(tx, turn, step, draft.record, message, end, ports.now())
+        ports.database,
+        lambda tx: store_answer(tx, turn, step, draft.record, message, end, ports.now()),
+        lambda stored: ports.foresee(news(stored), ended),
     )
     turn.shown = []
     if stored:
         turn.messages.append(stored)
-        ports.emit(MessageStored(message=stored, streamed=True))
-    ports.emit(StepEnded(step_id=step.id, usage=step.usage))
-    tell_end(turn, end, ports)
+    for event in [*news(stored), ended]:
+        ports.emit(event)
 
 
 async def finish_broken(turn: Turn, end: End, ports: Ports, *, reason: str = CANCELLED) -> None:

@@ -22,10 +22,17 @@ async def make_room(turn: Turn, ports: Ports) -> ModelRequest:
 
     The window is compacted first if it would leave too little of that for an answer.
     """
-    request = fitted(turn_request(turn))
-    if is_due(request, turn.context_tokens) and await _compact(turn, "post_step_context_check", ports):
+    request = request_with_room(turn)
+    if request is None:
+        await _compact(turn, "post_step_context_check", ports)
         return fitted(turn_request(turn))
     return request
+
+
+def request_with_room(turn: Turn) -> ModelRequest | None:
+    """Return the next request as the model is shown it, or ``None`` if that leaves too little room for an answer."""
+    request = fitted(turn_request(turn))
+    return None if is_due(request, turn.context_tokens) else request
 
 
 async def make_room_after(turn: Turn, error: ModelError, ports: Ports) -> bool:

@@ -213,8 +213,10 @@ def open_turn(
         given = [notice, *given] if notice else given
     if answers:
         window = conversations.window(tx, conversation)  # with the record of the answer
-    stored = messages.append(tx, conversation.id, given, now) if given else ()
-    conversation = conversations.take_lease(tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None)
+    conversation = conversations.take_lease(
+        tx, conversation.id, run_id=run_id, owner=owner, now=now, expires_at=None, places=len(given)
+    )
+    stored = messages.append_reserved(tx, conversation.id, conversation.next_position, given)
     skills = turn_skills(homes, state, request, outside)
     asked = next((one for one in window if pending and one.id == pending.message_id), None) if answers else None
     return Turn(

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, Final
@@ -16,6 +16,7 @@ from eunoe.models.registry import ModelRegistry
 from eunoe.runtime.act import act
 from eunoe.runtime.checkpoint import End
 from eunoe.runtime.commit import commit
+from eunoe.runtime.drafts import Draft, draft_ahead
 from eunoe.runtime.failures import OWN_FAULT, describe_own_error
 from eunoe.runtime.file_reading import FileReader
 from eunoe.runtime.file_tools import store_builtins
@@ -181,18 +182,24 @@ class Runtime:
                 now=utc_now(),
             )
 
+        drafts: list[Draft | None] = []
+
+        def draft(opened: Turn) -> None:
+            with suppress(EunoeError):  # the turn meets it again, and tells it
+                drafts.append(draft_ahead(opened, self.models, utc_now()))
+
         try:
-            turn = await commit(self.db, opening)
+            turn = await commit(self.db, opening, draft)
         except BaseException:
             del self._running[run_id]
             # Nobody is given this handle, but who ends the runs of an agent, or all of them, may wait for it already.
             handle.publish(RunEnded(run_id=run_id, stop_reason="cancelled", usage=Usage(), step_count=0))
             raise
         handle.run, handle.agent_type = turn.run, turn.state.agent.agent_type
-        self._tasks.start_soon(self._carry, turn, handle, scope)
+        self._tasks.start_soon(self._carry, turn, handle, scope, drafts[0] if drafts else None)
         return handle
 
-    async def _carry(self, turn: Turn, handle: RunHandle, scope: anyio.CancelScope) -> None:
+    async def _carry(self, turn: Turn, handle: RunHandle, scope: anyio.CancelScope, ahead: Draft | None) -> None:
         """Run a turn with its events told, and for a background run stored first."""
         fault: RunError | None = None
         started = RunStarted(run_id=turn.run.id, agent_id=turn.run.agent_id, conversation_id=turn.conversation.id)
@@ -200,10 +207,10 @@ class Runtime:
             if turn.run.background:
                 async with recording(self.db, handle, utc_now) as emit:
                     emit(started)
-                    fault = await self._drive(turn, emit, scope)
+                    fault = await self._drive(turn, handle, emit, scope, ahead)
             else:
                 handle.publish(started)
-                fault = await self._drive(turn, handle.publish, scope)
+                fault = await self._drive(turn, handle, handle.publish, scope, ahead)
         except Exception:  # noqa: BLE001 - the boundary of a run's events: what stops them must not stop other runs
             _log.exception("the events of run %s could not be stored", turn.run.id)
         finally:
@@ -211,7 +218,14 @@ class Runtime:
             if handle.ended is None:
                 handle.publish(ended_event(turn, End(reason="error", error=fault or OWN_FAULT)))
 
-    async def _drive(self, turn: Turn, emit: Callable[[Event], None], scope: anyio.CancelScope) -> RunError | None:
+    async def _drive(
+        self,
+        turn: Turn,
+        handle: RunHandle,
+        emit: Callable[[Event], None],
+        scope: anyio.CancelScope,
+        ahead: Draft | None,
+    ) -> RunError | None:
         """Run a turn to its stored end. Returns what kept its end from being stored: a full disk, a locked store."""
         ports = Ports(
             database=self.db,
@@ -221,10 +235,11 @@ class Runtime:
             patience=self._patience,
             now=utc_now,
             emit=emit,
+            foresee=handle.foresee,
         )
         try:
             with scope:
-                await self._run(turn, ports)
+                await self._run(turn, ports, ahead)
             if scope.cancelled_caught:
                 await finish_broken(turn, End(reason="cancelled"), ports)
         except anyio.get_cancelled_exc_class():
@@ -241,9 +256,9 @@ class Runtime:
         seconds = self.settings.client_tool_wait if waits_for_client else self.settings.approval_wait
         return timedelta(seconds=seconds) if seconds else None
 
-    async def _run(self, turn: Turn, ports: Ports) -> None:
+    async def _run(self, turn: Turn, ports: Ports, ahead: Draft | None) -> None:
         try:
-            await run_turn(turn, ports)
+            await run_turn(turn, ports, ahead)
         except EunoeError as error:
             _log.warning("run %s failed: %s", turn.run.id, error)
             await finish_broken(turn, End(reason="error", error=describe_own_error(error)), ports, reason=INTERRUPTED)

@@ -53,13 +53,14 @@ def unanswered(window: Sequence[Message]) -> list[Unanswered]:
 def strays(window: Sequence[Message]) -> list[Message]:
     """Find the tool messages none of whose returns the assistant message before them asked for, oldest first."""
     found: list[Message] = []
-    due: set[str] = set()
+    asking: Message | None = None
     for message in window:
         if message.role == "tool":
+            due = {call.id for call in asking.tool_calls} if asking else set[str]()
             if message.tool_returns and not any(part.tool_call_id in due for part in message.tool_returns):
                 found.append(message)
         elif message.role != "approval":
-            due = {call.id for call in message.tool_calls}
+            asking = message
     return found
 
 

@@ -54,7 +54,10 @@ Handler = Callable[[Call[Any, Any]], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A line of the table. ``answer`` says in words what comes back; ``summary`` what the call does."""
+    """A line of the table. ``answer`` says in words what comes back; ``summary`` what the call does.
+
+    ``starts_turn`` says that the handler starts a turn, whose opening looks at the memory files itself.
+    """
 
     method: Method
     path: str
@@ -63,6 +66,7 @@ class Route:
     query: type[Struct]
     body: type[Struct]
     answer: str
+    starts_turn: bool = False
 
     @property
     def tag(self) -> str:
@@ -80,9 +84,10 @@ def route(
     query: type[Q],
     body: type[B],
     answer: str,
+    starts_turn: bool = False,
 ) -> Route:
     """Return a line of the table; the handler's types must fit query and body."""
-    return Route(method, path, summary, handler, query, body, answer)
+    return Route(method, path, summary, handler, query, body, answer, starts_turn)
 
 
 def json_response(value: object, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -138,7 +143,7 @@ async def _serve(line: Route, request: Request, limits: Limits) -> Response:
     raw = b"" if line.body is Nothing else await body_bytes(request, limits.body_bytes)
     body = body_value(raw, line.body)
     call: Call[Any, Any] = Call(request.app.state.runtime, request, limits, path, query, body)
-    if line.method != "DELETE":
+    if line.method != "DELETE" and not line.starts_turn:
         await _follow_files(call.runtime, path)
     result = await line.handler(call)
     return result if isinstance(result, Response) else json_response(result)

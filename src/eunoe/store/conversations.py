@@ -37,6 +37,12 @@ _SORT_KEYS: Final = {
     ),
 }
 
+_TAKE_LEASE: Final = (
+    "UPDATE conversations SET fence = fence + 1, lease_run_id = ?, lease_owner = ?, lease_expires_at = ?, "
+    "updated_at = ?, next_position = next_position + ?, last_message_at = COALESCE(?, last_message_at) "
+    f"WHERE id = ? RETURNING {', '.join(_CONVERSATIONS.names)}"
+)
+
 
 class ConversationQuery(Page, frozen=True, kw_only=True):
     """Which conversations are wanted. ``summary_search`` must occur in the summary, whatever the case of letters."""
@@ -196,17 +202,32 @@ def window(tx: Transaction, conversation: Conversation) -> tuple[Message, ...]:
 
 
 def take_lease(
-    tx: Transaction, conversation_id: str, *, run_id: str, owner: str, now: datetime, expires_at: datetime | None
+    tx: Transaction,
+    conversation_id: str,
+    *,
+    run_id: str,
+    owner: str,
+    now: datetime,
+    expires_at: datetime | None,
+    places: int = 0,
 ) -> Conversation:
     """Give the lease to a run, whoever holds it, and return the conversation with its new fencing number (I11).
 
     Whether the lease may be taken is for the caller to decide, in the same transaction. Without ``expires_at`` it
-    lasts as long as its owner lives. Raises ``NotFound``.
+    lasts as long as its owner lives. ``places`` are kept at the end, for as many new messages of the run. Raises
+    ``NotFound``.
     """
     row = tx.execute_returning(
-        "UPDATE conversations SET fence = fence + 1, lease_run_id = ?, lease_owner = ?, lease_expires_at = ?, "
-        f"updated_at = ? WHERE id = ? RETURNING {', '.join(_CONVERSATIONS.names)}",
-        (run_id, owner, None if expires_at is None else micros(expires_at), micros(now), conversation_id),
+        _TAKE_LEASE,
+        (
+            run_id,
+            owner,
+            None if expires_at is None else micros(expires_at),
+            micros(now),
+            places * POSITION_STEP,
+            micros(now) if places else None,
+            conversation_id,
+        ),
     )
     if row is None:
         raise NotFound("Conversation", conversation_id)
@@ -224,6 +245,19 @@ def hold(tx: Transaction, conversation_id: str, fence: int) -> None:
             fence=fence,
             current_fence=current,
         )
+
+
+def hold_places(tx: Transaction, conversation_id: str, fence: int, places: int, now: datetime) -> int:
+    """As ``hold``, and keep so many places at the end for new messages; returns the position after them."""
+    row = tx.execute_returning(
+        "UPDATE conversations SET next_position = next_position + ?, last_message_at = ? WHERE id = ? AND fence = ? "
+        "RETURNING next_position",
+        (places * POSITION_STEP, micros(now), conversation_id, fence),
+    )
+    if row is None:
+        hold(tx, conversation_id, fence)
+        raise AssertionError("a lease that holds lets its holder write")
+    return row[0]
 
 
 def release_lease(tx: Transaction, conversation_id: str, fence: int) -> bool:

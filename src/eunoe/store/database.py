@@ -25,6 +25,10 @@ class Transaction(Protocol):
         """Run one statement that changes at most one row and returns of it, and return that, or ``None``."""
         ...
 
+    def insert(self, sql: str, params: Sequence[Any] = ()) -> int:
+        """Run one statement that inserts a row, and return what the table's own counter (its ``seq``) gave that."""
+        ...
+
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
         ...
@@ -61,9 +65,12 @@ class Database(Protocol):
         """Run ``work`` in a transaction that sees one snapshot and changes nothing."""
         ...
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(self, work: Callable[[Transaction], T], meanwhile: Callable[[T], object] | None = None) -> T:
         """Run ``work`` in a transaction that alone may write; commit when it returns, roll back when it raises.
 
+        ``meanwhile`` is called with what ``work`` returned, in the caller's event loop and while the commit is made:
+        it may prepare what counts only if this returns. It must be such that it can be done later as well, for it is
+        left out when the task is cancelled, and its own failure is logged and changes nothing.
         Once handed over, the transaction ends by itself even when the awaiting task is cancelled.
         Raises ``StoreLocked``, ``StoreFull`` or ``StoreUnwritable``.
         """

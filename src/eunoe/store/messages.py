@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import structs
@@ -15,7 +16,12 @@ from eunoe.store.rows import Shape, marks, micros
 
 _MESSAGES: Final = Shape(Message, "messages", apart=("seq", "position"))
 
-_INSERT: Final = f"{_MESSAGES.insert} RETURNING seq"
+_KEPT: Final = 4_096
+"""How many decoded messages are kept, by their rows."""
+_SMALL: Final = 4_096
+"""Characters of its parts up to which a message is kept decoded."""
+_PARTS: Final = _MESSAGES.names.index("parts")
+
 _PLACE: Final = "INSERT INTO conversation_messages (conversation_id, position, message_id) VALUES (?, ?, ?)"
 
 
@@ -38,15 +44,21 @@ def append(tx: Transaction, conversation_id: str, messages: Sequence[Message], n
     if not messages:
         _next_position(tx, conversation_id)
         return ()
-    length = len(messages) * POSITION_STEP
     row = tx.execute_returning(
         "UPDATE conversations SET next_position = next_position + ?, last_message_at = ? WHERE id = ? "
         "RETURNING next_position",
-        (length, micros(now), conversation_id),
+        (len(messages) * POSITION_STEP, micros(now), conversation_id),
     )
     if row is None:
         raise NotFound("Conversation", conversation_id)
-    first: int = row[0] - length
+    return append_reserved(tx, conversation_id, row[0], messages)
+
+
+def append_reserved(
+    tx: Transaction, conversation_id: str, next_position: int, messages: Sequence[Message]
+) -> tuple[Message, ...]:
+    """As ``append``, to the last places before ``next_position``, which were kept for them with the lease."""
+    first = next_position - len(messages) * POSITION_STEP
     return tuple(
         _store(tx, conversation_id, structs.replace(message, position=first + index * POSITION_STEP))
         for index, message in enumerate(messages)
@@ -274,11 +286,9 @@ def _next_position(tx: Transaction, conversation_id: str) -> int:
 
 
 def _store(tx: Transaction, conversation_id: str, message: Message) -> Message:
-    row = tx.execute_returning(_INSERT, _MESSAGES.values(message))
+    seq = tx.insert(_MESSAGES.insert, _MESSAGES.values(message))
     tx.execute(_PLACE, (conversation_id, message.position, message.id))
-    if row is None:
-        raise AssertionError("an insertion returns what it inserted")
-    return structs.replace(message, seq=row[0])
+    return structs.replace(message, seq=seq)
 
 
 def _scope(agent_id: str | None, conversation_id: str | None) -> Where:
@@ -289,4 +299,12 @@ def _scope(agent_id: str | None, conversation_id: str | None) -> Where:
 
 
 def _read(row: Row) -> Message:
+    return _kept(row) if len(str(row[_PARTS])) <= _SMALL else _decoded(row)
+
+
+def _decoded(row: Row) -> Message:
     return _MESSAGES.read(row, seq=row[-2], position=row[-1])
+
+
+# Each turn reads its whole window, nearly all of which the turn before has read.
+_kept: Final = lru_cache(maxsize=_KEPT)(_decoded)

@@ -79,7 +79,7 @@ class Shape(Generic[S]):
         self._fields = fields
         self._get = attrgetter(*fields)
         self._written = [(index, write) for index, (write, _) in enumerate(codecs) if write is not None]
-        self._readers = [(name, read) for name, (_, read) in zip(fields, codecs, strict=True) if read is not None]
+        self._readers = [(index, read) for index, (_, read) in enumerate(codecs) if read is not None]
         self._stored_as = [_stored_as(hints[name]) for name in fields]
         self._sound: set[tuple[type, ...]] = set()
         self._words = [(index, words) for index, name in enumerate(fields) if (words := _words(hints[name]))]
@@ -109,19 +109,20 @@ class Shape(Generic[S]):
     def read(self, row: Row, **apart: Any) -> S:
         """Return the object of a row that begins with ``columns``. Raises ``StoreError`` for a garbled one."""
         self._check(row)
-        found = dict(zip(self._fields, row, strict=False))
+        values = list(row)
         try:
-            for name, read in self._readers:
-                if found[name] is not None:
-                    found[name] = read(found[name])
-            return self._kind(**found, **apart)
+            for index, read in self._readers:
+                value = values[index]
+                if value is not None:
+                    values[index] = read(value)
+            return self._kind(**dict(zip(self._fields, values, strict=False)), **apart)
         except (msgspec.DecodeError, TypeError, OverflowError) as error:
             raise self._damaged(row, str(error)) from error
 
     def _check(self, row: Row) -> None:
-        kinds = tuple(map(type, row[: self.width]))
+        kinds = tuple(map(type, row))
         if kinds not in self._sound:  # few combinations occur, and each is looked at once
-            for name, kind, allowed in zip(self.names, kinds, self._stored_as, strict=True):
+            for name, kind, allowed in zip(self.names, kinds[: self.width], self._stored_as, strict=True):
                 if kind not in allowed:
                     raise self._damaged(row, f"{name} holds a value of type {kind.__name__}")
             self._sound.add(kinds)

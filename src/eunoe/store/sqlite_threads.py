@@ -49,6 +49,16 @@ class SqliteTransaction:
             self._faults.reached("write")
         return found[0] if found else None
 
+    def insert(self, sql: str, params: Sequence[Any] = ()) -> int:
+        """Run one statement that inserts a row, and return what the table's own counter (its ``seq``) gave that."""
+        self._require_writing()
+        number = self._connection.execute(sql, params).lastrowid
+        if number is None:
+            raise AssertionError("an insertion gives its row a number")
+        if self._faults is not None:
+            self._faults.reached("write")
+        return number
+
     def execute_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
         self._require_writing()
@@ -108,20 +118,37 @@ class Settings:
 class _Job:
     """A transaction that waits for its thread, and the task that waits for its outcome."""
 
-    __slots__ = ("future", "loop", "work")
+    __slots__ = ("future", "loop", "meanwhile", "work")
 
-    def __init__(self, work: Callable[[Transaction], Any]) -> None:
+    def __init__(self, work: Callable[[Transaction], Any], meanwhile: Callable[[Any], object] | None) -> None:
         self.work = work
+        self.meanwhile = meanwhile
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
 
+    def worked(self, result: Any) -> None:
+        """Let the loop of the task that asked prepare what it can while the commit is made."""
+        if self.meanwhile is not None:
+            self._in_loop(self._prepare, result, None)
+
     def tell(self, result: Any, error: BaseException | None) -> None:
         """Hand the outcome to the loop of the task that asked."""
+        self._in_loop(self._settle, result, error)
+
+    def _in_loop(self, call: Callable[..., None], result: Any, error: BaseException | None) -> None:
         try:
-            self.loop.call_soon_threadsafe(self._settle, result, error)
+            self.loop.call_soon_threadsafe(call, result, error)
         except RuntimeError:
-            # The loop has closed, so nobody waits any more; the transaction itself has ended either way.
-            _log.info("A transaction ended after its event loop had closed.", exc_info=error)
+            # The loop has closed, so nobody waits any more; the transaction itself ends either way.
+            _log.info("A transaction went on after its event loop had closed.", exc_info=error)
+
+    def _prepare(self, result: Any, _: None) -> None:
+        if self.meanwhile is None or self.future.done():
+            return
+        try:
+            self.meanwhile(result)
+        except Exception:  # noqa: BLE001 -- the transaction has its outcome whatever becomes of this
+            _log.exception("What could be prepared during a commit failed; it is done after it.")
 
     def _settle(self, result: Any, error: BaseException | None) -> None:
         if self.future.done():
@@ -151,9 +178,9 @@ class _Lane:
         for thread in self._threads:
             thread.start()
 
-    async def run(self, work: Callable[[Transaction], T]) -> T:
+    async def run(self, work: Callable[[Transaction], T], meanwhile: Callable[[T], object] | None = None) -> T:
         """Queue a transaction and wait for its outcome. Raises ``StoreError`` when the store was closed."""
-        job = _Job(work)
+        job = _Job(work, meanwhile)
         with self._gate:
             if self._closed:
                 raise StoreError(f"The store {self._settings.location} is closed.")
@@ -176,7 +203,7 @@ class _Lane:
         transaction = SqliteTransaction(connection, writes=self._writes, faults=self._settings.faults)
         while (job := self._queue.get()) is not None:
             try:
-                result = self._transact(connection, transaction, job.work)
+                result = self._transact(connection, transaction, job)
             except BaseException as error:  # noqa: BLE001 -- whatever it is belongs to the task that asked
                 job.tell(None, error)
             else:
@@ -185,14 +212,13 @@ class _Lane:
             del job
             result = None
 
-    def _transact(
-        self, connection: sqlite3.Connection, transaction: SqliteTransaction, work: Callable[[Transaction], T]
-    ) -> T:
+    def _transact(self, connection: sqlite3.Connection, transaction: SqliteTransaction, job: _Job) -> object:
         faults = self._settings.faults if self._writes else None
         try:
             transaction.begin()
             connection.execute("BEGIN IMMEDIATE" if self._writes else "BEGIN")
-            result = work(transaction)
+            result: object = job.work(transaction)
+            job.worked(result)
             if faults is not None:
                 faults.reached("before_commit")
             connection.execute("COMMIT")
@@ -234,13 +260,13 @@ class SqliteDatabase:
         """Run ``work`` in a transaction that sees one snapshot and changes nothing."""
         return await self._reading.run(work)
 
-    async def write(self, work: Callable[[Transaction], T]) -> T:
+    async def write(self, work: Callable[[Transaction], T], meanwhile: Callable[[T], object] | None = None) -> T:
         """Run ``work`` in a transaction that alone may write; commit when it returns, roll back when it raises.
 
-        Once handed over, the transaction ends by itself even when the awaiting task is cancelled.
-        Raises ``StoreLocked``, ``StoreFull`` or ``StoreUnwritable``.
+        ``meanwhile`` is as in ``Database``. Once handed over, the transaction ends by itself even when the awaiting
+        task is cancelled. Raises ``StoreLocked``, ``StoreFull`` or ``StoreUnwritable``.
         """
-        return await self._writing.run(work)
+        return await self._writing.run(work, meanwhile)
 
     def is_alive(self, owner: str) -> bool:
         """Say whether the opening of this name still lives (its leases count)."""

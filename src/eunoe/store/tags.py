@@ -21,7 +21,9 @@ def of_many(tx: Transaction, kind: Tagged, ids: Sequence[str]) -> dict[str, tupl
         return {}
     table, owner = _TABLES[kind]
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for key, tag in tx.rows(f"SELECT {owner}, tag FROM {table} WHERE {owner} IN ({marks(ids)}) ORDER BY position", ids):
+    # By owner first, as the primary key has it: then nothing is sorted.
+    query = f"SELECT {owner}, tag FROM {table} WHERE {owner} IN ({marks(ids)}) ORDER BY {owner}, position"
+    for key, tag in tx.rows(query, ids):
         found[key].append(tag)
     return {key: tuple(tags) for key, tags in found.items()}
 

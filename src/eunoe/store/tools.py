@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final
 
 from msgspec import structs
@@ -97,11 +98,12 @@ def of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, tuple[Tool
     if not agent_ids:
         return {}
     rows = tx.rows(
-        f"SELECT {_TOOLS.columns}, agents_tools.agent_id, agents_tools.tool_id FROM agents_tools "
-        f"LEFT JOIN tools ON tools.id = agents_tools.tool_id "
-        f"WHERE agents_tools.agent_id IN ({marks(agent_ids)}) ORDER BY agents_tools.position",
+        f"SELECT {_TOOLS.columns}, agents_tools.position, agents_tools.agent_id, agents_tools.tool_id "
+        f"FROM agents_tools LEFT JOIN tools ON tools.id = agents_tools.tool_id "
+        f"WHERE agents_tools.agent_id IN ({marks(agent_ids)})",
         agent_ids,
     )
+    rows.sort(key=itemgetter(_TOOLS.width))  # here, because a database copies whole schemas to sort them
     found: dict[str, Tool] = {}
     held: dict[str, list[Tool]] = {}
     for row in rows:

@@ -84,6 +84,7 @@ class Counting:
         self.dialect: Literal["sqlite", "postgres"] = tx.dialect
         self.execute = tx.execute
         self.execute_many = tx.execute_many
+        self.insert = tx.insert
         self.execute_returning = tx.execute_returning
         self.after_commit = tx.after_commit
         self.queries = 0

@@ -1,6 +1,7 @@
 """Sending messages to an agent: wait for the answer, watch it come, or fetch it later."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from msgspec import Struct
@@ -14,12 +15,13 @@ from eunoe.server.event_stream import EventStream
 from eunoe.server.routing import Call, Limits, Route, failure_response, json_response, route
 from eunoe.server.wire import runs as wire
 from eunoe.server.wire.errors import Unprocessable, run_failure
+from eunoe.server.wire.messages import View
 from eunoe.server.wire.queries import NoQuery
 from eunoe.server.wire.requests import AsyncBody, SendBody, StreamBody
 from eunoe.server.wire.stream import Narrator, answer
 from eunoe.server.wire.turns import showing_of, turn_request, view_for
 from eunoe.state.agents import AgentType
-from eunoe.state.events import RunEnded
+from eunoe.state.events import Event, MessageStored, RunEnded
 from eunoe.state.runs import Run
 from eunoe.store import agents, runs
 from eunoe.store.database import Transaction
@@ -60,18 +62,29 @@ async def send_turn(runtime: Runtime, limits: Limits, request: TurnRequest, body
             at_once=body.background,
         )
     view = view_for(told.agent_type, body)
-    return await _whole(handle, Narrator(handle.run_id, view, tokens=False))
+    return await _whole(handle, view)
 
 
-async def _whole(handle: RunHandle, narrator: Narrator) -> Response:
+async def _whole(handle: RunHandle, view: View) -> Response:
+    prepared: list[tuple[RunEnded, Response]] = []
+
+    def prepare(events: Sequence[Event], ended: RunEnded) -> None:
+        prepared.append((ended, _answer(handle.run_id, view, events, ended)))
+
+    handle.prepare = prepare
     ended = await handle.wait()  # once, so that no piece of the answer wakes anybody
+    for foreseen, response in prepared:
+        if foreseen is ended:
+            return response
+    return _answer(handle.run_id, view, handle.told(), ended)
+
+
+def _answer(run_id: str, view: View, events: Sequence[Event], ended: RunEnded) -> Response:
     if ended.error is not None:
         return failure_response(run_failure(ended.error))
-    told: list[dict[str, Any]] = []
-    now = utc_now()
-    async for event in handle.events():
-        if not isinstance(event, RunEnded):
-            told.extend(narrator.tell(event, now))
+    narrator, now = Narrator(run_id, view, tokens=False), utc_now()
+    # Most events are the pieces that messages came in.
+    told = [body for event in events if isinstance(event, MessageStored) for body in narrator.tell(event, now)]
     return json_response(answer(told, ended))
 
 
@@ -111,6 +124,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         query=NoQuery,
         body=SendBody,
         answer="Messages, stop reason and usage; with streaming=true server-sent events.",
+        starts_turn=True,
     ),
     route(
         "POST",
@@ -120,6 +134,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         query=NoQuery,
         body=StreamBody,
         answer="Server-sent events: messages, stop_reason, usage_statistics, [DONE].",
+        starts_turn=True,
     ),
     route(
         "POST",
@@ -129,6 +144,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         query=NoQuery,
         body=AsyncBody,
         answer="The run.",
+        starts_turn=True,
     ),
     route(
         "POST",

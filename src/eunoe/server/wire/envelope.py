@@ -1,11 +1,13 @@
 """What every message of the wire has: ids, time, type."""
 
-import uuid
-from typing import Any
+import re
+from typing import Any, Final
 
 from eunoe.server.wire.dates import second
 from eunoe.state.errors import StoreError
 from eunoe.state.messages import Message
+
+_UUID: Final = re.compile(r"[a-z_]+-(?P<high>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{10})(?P<low>[0-9a-f]{2})")
 
 
 def otid_for(message_id: str, part: int) -> str:
@@ -13,14 +15,13 @@ def otid_for(message_id: str, part: int) -> str:
 
     The low seven bits of the stored message's uuid give way to the index of the first part that is shown.
     """
-    try:
-        number = uuid.UUID(message_id.partition("-")[2]).int
-    except ValueError:
+    found = _UUID.fullmatch(message_id)
+    if found is None:
         raise StoreError(
             f"The id of a message in the store is damaged: {message_id!r}. Nothing was changed. Restore the store from "
             f"a backup."
-        ) from None
-    return str(uuid.UUID(int=(number & ~0x7F) | (part & 0x7F)))
+        )
+    return f"{found['high']}{(int(found['low'], 16) & ~0x7F) | (part & 0x7F):02x}"
 
 
 def envelope(message: Message, kind: str, part: int = 0, *, name: str | None = None) -> dict[str, Any]:
