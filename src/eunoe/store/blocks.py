@@ -120,7 +120,8 @@ def of_agents(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, tuple[Bloc
     for row in rows:
         if row[0] is None:
             raise NotFound("Block", row[-1])
-    found = {block.id: block for block in _whole(tx, list({row[0]: row for row in rows}.values()))}
+    tagged = tags.of_blocks_held_by(tx, agent_ids)
+    found = {row[0]: _BLOCKS.read(row, tags=tagged.get(row[0], ())) for row in {row[0]: row for row in rows}.values()}
     held: dict[str, list[Block]] = {}
     for *_, agent_id, block_id in rows:
         held.setdefault(agent_id, []).append(found[block_id])

@@ -21,10 +21,6 @@ class Transaction(Protocol):
         """Run one statement that changes rows, and return how many it changed."""
         ...
 
-    def execute_returning(self, sql: str, params: Sequence[Any] = ()) -> Row | None:
-        """Run one statement that changes at most one row and returns of it, and return that, or ``None``."""
-        ...
-
     def insert(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Run one statement that inserts a row, and return what the table's own counter (its ``seq``) gave that."""
         ...

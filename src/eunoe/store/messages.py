@@ -44,14 +44,11 @@ def append(tx: Transaction, conversation_id: str, messages: Sequence[Message], n
     if not messages:
         _next_position(tx, conversation_id)
         return ()
-    row = tx.execute_returning(
-        "UPDATE conversations SET next_position = next_position + ?, last_message_at = ? WHERE id = ? "
-        "RETURNING next_position",
+    tx.execute(
+        "UPDATE conversations SET next_position = next_position + ?, last_message_at = ? WHERE id = ?",
         (len(messages) * POSITION_STEP, micros(now), conversation_id),
     )
-    if row is None:
-        raise NotFound("Conversation", conversation_id)
-    return append_reserved(tx, conversation_id, row[0], messages)
+    return append_reserved(tx, conversation_id, _next_position(tx, conversation_id), messages)
 
 
 def append_reserved(

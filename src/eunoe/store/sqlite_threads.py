@@ -40,15 +40,6 @@ class SqliteTransaction:
             self._faults.reached("write")
         return changed
 
-    def execute_returning(self, sql: str, params: Sequence[Any] = ()) -> Row | None:
-        """Run one statement that changes at most one row and returns of it, and return that, or ``None``."""
-        self._require_writing()
-        # Read to its end, which is when SQLite has done it.
-        found = self.rows(sql, params)
-        if self._faults is not None:
-            self._faults.reached("write")
-        return found[0] if found else None
-
     def insert(self, sql: str, params: Sequence[Any] = ()) -> int:
         """Run one statement that inserts a row, and return what the table's own counter (its ``seq``) gave that."""
         self._require_writing()

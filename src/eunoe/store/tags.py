@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Final, Literal
 
-from eunoe.store.database import Transaction
+from eunoe.store.database import Row, Transaction
 from eunoe.store.rows import marks
 
 Tagged = Literal["agent", "block"]
@@ -20,10 +21,26 @@ def of_many(tx: Transaction, kind: Tagged, ids: Sequence[str]) -> dict[str, tupl
     if not ids:
         return {}
     table, owner = _TABLES[kind]
-    found: defaultdict[str, list[str]] = defaultdict(list)
     # By owner first, as the primary key has it: then nothing is sorted.
-    query = f"SELECT {owner}, tag FROM {table} WHERE {owner} IN ({marks(ids)}) ORDER BY {owner}, position"
-    for key, tag in tx.rows(query, ids):
+    return _gathered(
+        tx.rows(f"SELECT {owner}, tag FROM {table} WHERE {owner} IN ({marks(ids)}) ORDER BY {owner}, position", ids)
+    )
+
+
+def of_blocks_held_by(tx: Transaction, agent_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the tags of each of these agents' blocks that has some; for few agents cheaper than by the blocks' ids."""
+    rows = tx.rows(
+        "SELECT block_tags.block_id, block_tags.tag, block_tags.position FROM agents_blocks "
+        "JOIN block_tags ON block_tags.block_id = agents_blocks.block_id "
+        f"WHERE agents_blocks.agent_id IN ({marks(agent_ids)})",
+        agent_ids,
+    )
+    return _gathered([(key, tag) for key, tag, _ in sorted(set(rows), key=itemgetter(2))])
+
+
+def _gathered(rows: Iterable[Row]) -> dict[str, tuple[str, ...]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for key, tag in rows:
         found[key].append(tag)
     return {key: tuple(tags) for key, tags in found.items()}
 

@@ -85,7 +85,6 @@ class Counting:
         self.execute = tx.execute
         self.execute_many = tx.execute_many
         self.insert = tx.insert
-        self.execute_returning = tx.execute_returning
         self.after_commit = tx.after_commit
         self.queries = 0
         self._tx = tx

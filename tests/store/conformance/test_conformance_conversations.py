@@ -192,6 +192,36 @@ def test_a_lease_taken_over_fences_the_earlier_run_off(store: Store) -> None:
     assert store.read(conversations.get, conversation.id).lease_run_id == "run-2"
 
 
+def test_places_come_with_a_lease_and_only_its_holder_gets_more(store: Store) -> None:
+    conversation = store.write(stored_conversation)
+    lease: dict[str, Any] = {"owner": "owner", "expires_at": None}
+    first = store.write(conversations.take_lease, conversation.id, run_id="run-1", now=LATER, places=2, **lease)
+    assert (first.next_position, first.last_message_at) == (conversation.next_position + 2000, LATER)
+    two = [a_message(conversation), a_message(conversation)]
+    stored = store.write(messages.append_reserved, conversation.id, first.next_position, two)
+    assert [message.position for message in stored] == [conversation.next_position, conversation.next_position + 1000]
+    end = store.write(conversations.hold_places, conversation.id, first.fence, 1, NOW)
+    assert end == first.next_position + 1000
+    second = store.write(conversations.take_lease, conversation.id, run_id="run-2", now=LATER, **lease)
+    assert (second.next_position, second.last_message_at) == (end, NOW)
+    with pytest.raises(LeaseLost, match=f"no longer holds conversation {conversation.id}"):
+        store.write(conversations.hold_places, conversation.id, first.fence, 1, LATER)
+    assert store.read(conversations.get, conversation.id) == second
+    for work in (conversations.take_lease, conversations.hold_places):
+        args: dict[str, Any] = {"run_id": "run-3", **lease} if work is conversations.take_lease else {"fence": 1}
+        with pytest.raises(NotFound):
+            store.write(work, "conv-none", places=1, now=NOW, **args)
+
+
+def test_a_message_whose_row_is_changed_by_hand_is_read_as_it_is_then(store: Store) -> None:
+    """Decoded messages are kept in memory, and must not hide what the store holds."""
+    conversation = store.write(stored_conversation)
+    append(store, conversation, "as it was said")
+    assert window(store, conversation.id) == ["as it was said"]
+    store.write(lambda tx: tx.execute("UPDATE messages SET parts = REPLACE(parts, 'was', 'is')"))
+    assert window(store, conversation.id) == ["as it is said"]
+
+
 def test_a_lease_is_given_back(store: Store) -> None:
     conversation = store.write(stored_conversation)
     taken = store.write(
