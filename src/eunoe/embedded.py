@@ -134,10 +134,13 @@ class Agent:
         homes = self._runtime.homes
         return await self._runtime.db.read(lambda tx: block_by_label(tx, homes, self.id, label))
 
-    async def update_block(self, label: str, /, *, expected_revision: int | None = None, **changes: Any) -> Block:
+    async def update_block(
+        self, label: str, /, *, expected_revision: int | None = None, why: str = "", **changes: Any
+    ) -> Block:
         """Change the named fields of a block (those of ``BlockChanges``), and return it.
 
-        Raises ``NotFound``, ``BlockLimitExceeded``, ``ReadOnlyBlock`` and ``StaleRevision``.
+        ``why`` is kept with the block's revision, and is said by the commit if memory is files. Raises ``NotFound``,
+        ``BlockLimitExceeded``, ``ReadOnlyBlock`` and ``StaleRevision``.
         """
         await follow_memory(self._runtime, self.id)
         now = utc_now()
@@ -150,6 +153,7 @@ class Agent:
                 label,
                 named,
                 expected_revision=expected_revision,
+                why=why,
                 now=now,
             )
         )

@@ -360,11 +360,12 @@ async def test_of_decisions_at_once_one_counts_and_the_others_are_told(filed: Ag
 async def test_edits_whose_branch_somebody_deleted_are_still_there_to_be_decided_on(home: Home, filed: Agent):
     tree = home.runtime.homes.path(filed.id)
     done = await filed.memory.reflect(policy="review", instructions=TEA)
-    git(tree, "branch", "-D", done.branch)
+    git(tree, "update-ref", "-d", f"refs/heads/{done.branch}")
     assert "+Likes tea." in (await filed.memory.reflection(done.id)).diff
     assert (await filed.memory.accept(done.id)).outcome == "merged"
     await send(home, filed, "SAY:More.")
     back = await filed.memory.reflect(policy="review", instructions=TEA.replace("tea", "x").replace("maps", "tea"))
+    git(tree, "worktree", "remove", "--force", str(home.runtime.homes.worktree(filed.id, back.branch)))
     git(tree, "branch", "-D", back.branch)
     git(tree, "gc", "-q", "--prune=now")
     with pytest.raises(Conflict, match=r"somebody deleted the branch reflection/.*Reject it"):
@@ -376,7 +377,7 @@ async def test_edits_whose_branch_somebody_deleted_are_still_there_to_be_decided
 async def test_a_branch_that_somebody_has_checked_out_is_accepted_and_goes_later(home: Home, filed: Agent):
     tree = home.runtime.homes.path(filed.id)
     done = await filed.memory.reflect(policy="review", instructions=TEA)
-    git(tree, "checkout", "-q", done.branch)
+    git(tree, "checkout", "-q", "--ignore-other-worktrees", done.branch)
     assert (await filed.memory.accept(done.id)).outcome == "merged"
     assert await human(filed) == "Likes tea."
     assert await branches(filed) == ["main", done.branch]

@@ -291,6 +291,31 @@ def test_a_commit_that_cannot_be_memory_is_told_and_memory_stays(files: Files):
     assert files.get("log")[0]["subject"] == "Bad"
 
 
+def test_a_block_is_changed_attached_detached_and_deleted_with_a_reason_that_the_commit_gives(
+    files: Files, api: httpx2.Client
+):
+    blocks = f"/v1/agents/{files.id}/core-memory/blocks"
+
+    def last() -> list[str]:
+        return files.git("log", "-1", "--format=%an%n%B").strip().split("\n")
+
+    human = good(api.patch(f"{blocks}/system/human", json={"value": "Likes tea.", "why": "She said so."}))
+    assert last() == ["User", "Change system/human", "", "She said so."]
+    good(api.patch(f"/v1/blocks/{human['id']}", json={"value": "Likes mint.", "why": "Run-Id: not a trailer"}))
+    assert last() == ["User", "Change system/human", "", " Run-Id: not a trailer"]
+    good(api.patch(f"/v1/blocks/{human['id']}", json={"value": "Likes ice."}))
+    assert last() == ["User", "Change system/human"]
+    past = good(api.get(f"/v1/blocks/{human['id']}/revisions"))
+    assert [item["why"] for item in past[:3]] == ["", "Run-Id: not a trailer", "She said so."]
+    plan = good(api.post("/v1/blocks", json={"label": "plan", "value": "Lisbon."}))
+    good(api.patch(f"{blocks}/attach/{plan['id']}", params={"why": "She travels."}))
+    assert last() == ["User", "Add system/plan", "", "She travels."]
+    good(api.patch(f"{blocks}/detach/{plan['id']}", params={"why": "She is back."}))
+    assert last() == ["User", "Remove system/plan", "", "She is back."]
+    good(api.delete(f"/v1/blocks/{human['id']}", params={"why": "She wants it so."}))
+    assert last() == ["User", "Remove system/human", "", "She wants it so."]
+
+
 def test_a_label_of_a_file_outside_the_prompt_reads_and_writes_the_file(files: Files):
     good(files.put("notes/ideas.md", "first\n"))
     path = f"/v1/agents/{files.id}/core-memory/blocks/notes/ideas"

@@ -166,11 +166,11 @@ def test_B03_of_two_changes_from_one_revision_exactly_one_wins(http: httpx2.Clie
 
 def test_the_past_of_a_block_can_be_read(http: httpx2.Client, agent_id: str):
     block = block_of(http, agent_id)
-    http.patch(f"/v1/blocks/{block['id']}", json={"value": "Likes tea."})
+    http.patch(f"/v1/blocks/{block['id']}", json={"value": "Likes tea.", "why": "She said so."})
     past = http.get(f"/v1/blocks/{block['id']}/revisions").json()
-    assert [(item["revision"], item["value"], item["actor"]) for item in past] == [
-        (2, "Likes tea.", "user"),
-        (1, "Likes maps.", "user"),
+    assert [(item["revision"], item["value"], item["actor"], item["why"]) for item in past] == [
+        (2, "Likes tea.", "user", "She said so."),
+        (1, "Likes maps.", "user", ""),
     ]
     assert [item["revision"] for item in http.get(f"/v1/blocks/{block['id']}/revisions?limit=1").json()] == [2]
 

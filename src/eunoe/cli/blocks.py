@@ -45,14 +45,15 @@ def show(agent: str, label: str, home: Path | None, as_json: bool) -> None:
 @click.argument("value", default="-")
 @home_option
 @click.option("--revision", type=int, help="Set it only if the block is at this revision.")
-def set_value(agent: str, label: str, value: str, home: Path | None, revision: int | None) -> None:
+@click.option("--why", metavar="TEXT", default="", help="The reason, which the block's history keeps.")
+def set_value(agent: str, label: str, value: str, home: Path | None, revision: int | None, why: str) -> None:
     """Replace the value of AGENT's block LABEL by VALUE, or by what stdin gives (-, the default)."""
     text = read_stdin("value") if value == "-" else value
 
     def replace(tx: Transaction) -> Block:
         changes = BlockChanges(value=text)
         homes = door.runtime.homes
-        return update_by_label(tx, homes, agent_id, label, changes, expected_revision=revision, now=utc_now())
+        return update_by_label(tx, homes, agent_id, label, changes, expected_revision=revision, why=why, now=utc_now())
 
     with opened(home) as door:
         agent_id = door.read(lambda tx: find_agent(tx, agent)).id

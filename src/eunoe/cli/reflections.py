@@ -123,6 +123,10 @@ def review(
         write_json(shown)
         return
     click.echo(printable(f"{one.outcome or 'goes on'}: {one.detail}"), err=True)
+    if shown.worktree is not None:
+        click.echo(
+            printable(f"Its files are in {shown.worktree}; what you commit there is reviewed with it."), err=True
+        )
     click.echo(printable(shown.diff), nl=False)
 
 

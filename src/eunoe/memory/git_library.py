@@ -74,6 +74,26 @@ def init_handle(path: Path) -> "pygit2.Repository":
     return _library().init_repository(str(path), bare=False, initial_head="main")
 
 
+def link_worktree(handle: "pygit2.Repository", path: Path, branch: str) -> None:
+    """Check a branch out into a new folder beside the working tree. Raises ``StoreError`` when git cannot do so."""
+    try:
+        handle.add_worktree(path.name, str(path), handle.lookup_reference(branch))
+    except (KeyError, ValueError, OSError, _library().GitError) as error:
+        raise StoreError(f"{branch} cannot be checked out into {path}: {error}", path=str(path)) from error
+
+
+def uncommitted(handle: "pygit2.Repository") -> bool:
+    """Say whether files or index differ from the commit that is checked out; ignored files count for nothing.
+
+    Where somebody has deleted the branch, only what differs from the index does.
+    """
+    status = _library().enums.FileStatus
+    alike = status.CURRENT | status.IGNORED
+    if handle.head_is_unborn:
+        alike |= status.INDEX_NEW
+    return any(flags & ~alike for flags in handle.status().values())
+
+
 def set_config(handle: "pygit2.Repository", key: str, value: str) -> None:
     """Set a value in the repository's own configuration. Raises ``StoreError`` when it cannot be written."""
     try:

@@ -31,6 +31,9 @@ Why = Literal["modified", "deleted", "untracked", "staged", "conflicted", "in th
 in the commit, which Eunoe does not make.
 """
 
+INDEX_WAIT: Final = 2.0
+"""Seconds that an edit waits for a person's git program to let go of the index."""
+
 _FOLLOWED: Final = "eunoe-worktree"
 
 
@@ -64,22 +67,26 @@ def fast_forward_working_tree(
     *,
     begin: Callable[[], object] | None = None,
     seconds: float = WAIT_SECONDS,
+    branch: str = MAIN,
 ) -> WorkingTreeReport:
     """Bring the paths that differ between two commits from one to the other in the working tree and the index.
 
-    ``begin`` moves main there, and is done first, while the index is locked: a commit by hand that began in between
-    would be made from an index older than its parent, and undo the change unseen. What it raises is passed on.
+    ``begin`` moves the branch there, and is done first, while the index is locked: a commit by hand that began in
+    between would be made from an index older than its parent, and undo the change unseen. What it raises is passed on.
 
     Files with uncommitted edits stay, and are reported; their index entries follow, so that a person's next commit
     does not undo the change unseen. Nothing is done while another branch is checked out. Raises ``StoreLocked`` when
     another git process holds the index for so many seconds.
     """
-    branch = checked_out(repository)
-    if branch != MAIN:
+    now = checked_out(repository)
+    if now != branch:
         if begin is not None:
             begin()
-        at = f"branch {branch.removeprefix('refs/heads/')}" if branch else "a commit without a branch"
-        return WorkingTreeReport(commit=new, skipped=f"The working tree is at {at}, not at main; it was left alone.")
+        at = f"branch {now.removeprefix('refs/heads/')}" if now else "a commit without a branch"
+        wanted = branch.removeprefix("refs/heads/")
+        return WorkingTreeReport(
+            commit=new, skipped=f"The working tree is at {at}, not at {wanted}; it was left alone."
+        )
     before = repository.snapshot(old) if old is not None else None
     changes = changed_paths(before, repository.snapshot(new))
     updated: list[str] = []

@@ -50,11 +50,13 @@ def update_block(
     expected_revision: int | None = None,
     actor: str = "user",
     run_id: str | None = None,
+    why: str = "",
     now: datetime,
 ) -> Block:
     """Change the named fields of a block; every agent that shares it sees the change.
 
-    Raises ``NotFound``, ``StaleRevision`` (when ``expected_revision`` is given and is not the current one),
+    ``why`` is kept with the block's revision, and said by the commit when the block is a memory file. Raises
+    ``NotFound``, ``StaleRevision`` (when ``expected_revision`` is given and is not the current one),
     ``BlockLimitExceeded``, ``ReadOnlyBlock``, ``LabelTaken`` and ``InvalidInput``.
     """
     agent_id = memory_heads.agent_of_block(tx, block_id)
@@ -64,8 +66,11 @@ def update_block(
         raise StaleRevision("Block", block_id, expected_revision, current.revision)
     changed = check_change(current, changes)
     if files is None:
-        return blocks.update(tx, changed, expected_revision=current.revision, actor=actor, run_id=run_id, now=now)
-    return _change_file(tx, files, current, changed, Commit(actor="user", subject=f"Change {current.label}"), now)
+        return blocks.update(
+            tx, changed, expected_revision=current.revision, actor=actor, run_id=run_id, now=now, why=why
+        )
+    commit = Commit(actor="user", subject=f"Change {current.label}", why=why)
+    return _change_file(tx, files, current, changed, commit, now)
 
 
 def _change_file(
@@ -76,7 +81,13 @@ def _change_file(
         current, label=changed.label, tags=changed.tags, hidden=changed.hidden, extra=changed.extra
     )
     row = blocks.update(
-        tx, beside, expected_revision=current.revision, actor=commit.actor, run_id=commit.run_id, now=now
+        tx,
+        beside,
+        expected_revision=current.revision,
+        actor=commit.actor,
+        run_id=commit.run_id,
+        now=now,
+        why=commit.why,
     )
     files.change_blocks([(current.label, changed)], commit)
     try:
@@ -85,7 +96,9 @@ def _change_file(
         return changed  # it was moved to where its text is not in the prompt: a file, and no block any more
 
 
-def attach_block(tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: str, *, now: datetime) -> None:
+def attach_block(
+    tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: str, *, now: datetime, why: str = ""
+) -> None:
     """Attach a block to an agent; twice is the same as once.
 
     An agent whose memory is files takes the block over as a file. Raises ``NotFound``, ``LabelTaken``, and
@@ -114,26 +127,29 @@ def attach_block(tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: s
     if label != block.label:
         blocks.update(tx, named, expected_revision=block.revision, actor="user", run_id=None, now=now)
     blocks.attach(tx, agent_id, block_id)
-    files.change_blocks([(None, named)], Commit(actor="user", subject=f"Add {label}"))
+    files.change_blocks([(None, named)], Commit(actor="user", subject=f"Add {label}", why=why))
     if not files.shows(label):
         blocks.delete(tx, block_id)  # it is a file whose text is not in the prompt, and no block any more
 
 
-def detach_block(tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: str, *, now: datetime) -> None:
+def detach_block(
+    tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: str, *, now: datetime, why: str = ""
+) -> None:
     """Detach a block from an agent; it stays in the store. Raises ``NotFound`` and ``ReadOnlyBlock``."""
     files = FileStore(tx, homes, agent_id, now) if memory_heads.revision(tx, agent_id) is not None else None
     held = agent_id in blocks.agent_ids(tx, block_id)
     block = blocks.get(tx, block_id)
     blocks.detach(tx, agent_id, block_id)
     if files is not None and held:
-        files.change_blocks([(block.label, None)], Commit(actor="user", subject=f"Remove {block.label}"))
+        commit = Commit(actor="user", subject=f"Remove {block.label}", why=why)
+        files.change_blocks([(block.label, None)], commit)
 
 
-def delete_block(tx: Transaction, homes: MemoryHomes, block_id: str, *, now: datetime) -> None:
+def delete_block(tx: Transaction, homes: MemoryHomes, block_id: str, *, now: datetime, why: str = "") -> None:
     """Delete a block for good, and detach it everywhere. A file stays in the history. Raises ``NotFound``."""
     owner = memory_heads.agent_of_block(tx, block_id)
     if owner is not None:
-        detach_block(tx, homes, owner, block_id, now=now)
+        detach_block(tx, homes, owner, block_id, now=now, why=why)
     blocks.delete(tx, block_id)
 
 

@@ -1,11 +1,13 @@
 """Memory tools that work on a branch of another agent's files: commits there, no rows, and main does not move."""
 
 from datetime import datetime
+from pathlib import Path
 
 from eunoe.memory.git_library import set_branch
 from eunoe.memory.locks import WAIT_SECONDS, locked_message, until_free, writing
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.revisions import BRANCHES, resolve
+from eunoe.memory.worktrees import move_worktree
 from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.following import head_at
 from eunoe.runtime.homes import MemoryHomes
@@ -29,6 +31,7 @@ class BranchStore(FileStore):
         self._turn = turn
         self._name = branch.name
         self.agent_id = branch.agent_id
+        self._worktree = homes.worktree(branch.agent_id, branch.name)
         self.repository: MemoryRepository = homes.repository(branch.agent_id)
         self.caller = homes.caller
         tip = turn.branch_tip or resolve(self.repository, branch.name)
@@ -45,19 +48,26 @@ class BranchStore(FileStore):
             return self.head
         self.judge(before, new, commit.actor)
         self._turn.branch_tip = new
-        self._tx.after_commit(lambda: move_branch(self.repository, self._name, before, new))
+        self._tx.after_commit(lambda: move_branch(self.repository, self._worktree, self._name, before, new))
         self.head = head_at(self.repository, self.agent_id, new)
         return self.head
 
 
-def move_branch(repository: MemoryRepository, name: str, expected: str, new: str) -> None:
-    """Move a branch from one commit to another. Raises ``StaleRevision`` when it is elsewhere, and ``StoreLocked``."""
+def move_branch(repository: MemoryRepository, worktree: Path, name: str, expected: str, new: str) -> None:
+    """Move a branch from one commit to another, with the files of its working tree if there is one in that folder.
+
+    Raises ``StaleRevision`` when it is elsewhere, and ``StoreLocked``.
+    """
     full_name = BRANCHES + name
-    with writing(repository.git_folder):
+
+    def move() -> None:
         moved = until_free(
             lambda: set_branch(repository.handle(), full_name, expected, new, "eunoe: reflection"),
             locked_message(repository.git_folder / f"{full_name}.lock"),
             WAIT_SECONDS,
         )
-    if not moved:
-        raise StaleRevision("Branch", name, expected, new)
+        if not moved:
+            raise StaleRevision("Branch", name, expected, new)
+
+    with writing(repository.git_folder):
+        move_worktree(worktree, full_name, expected, new, move)

@@ -105,6 +105,7 @@ class FileStore:
             actor=actor,
             run_id=commit.run_id,
             now=self._now,
+            why=commit.why,
         )
         keep_and_publish(self._tx, self.repository, new)
         return self.head

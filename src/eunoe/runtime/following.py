@@ -31,7 +31,7 @@ from eunoe.memory.snapshot import PathChange, changed_paths
 from eunoe.memory.trailers import commit_message
 from eunoe.memory.tree import TreeEntry
 from eunoe.memory.verdict import check_change
-from eunoe.memory.working_tree import fast_forward_working_tree, followed_commit, heal_working_tree
+from eunoe.memory.working_tree import INDEX_WAIT, fast_forward_working_tree, followed_commit, heal_working_tree
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block
 from eunoe.state.errors import Conflict, NotFound, StaleRevision, StoreError, StoreLocked
@@ -46,9 +46,6 @@ HARNESS: Final = Author("Eunoe", "eunoe@eunoe.local")
 """Who signs commits that no person and no agent asked for: merges of what both did."""
 
 PROBLEMS_TOLD: Final = 5
-
-INDEX_WAIT: Final = 2.0
-"""Seconds that an edit waits for a person's git program to let go of the index; then main is moved at the next look."""
 
 Standing = Literal["same", "behind", "ahead", "apart"]
 
@@ -67,7 +64,7 @@ def publish(repository: MemoryRepository, recorded: str, seconds: float = INDEX_
     """Move main to the recorded head and bring the working tree there; uncommitted edits stay as they are.
 
     Does nothing when main is there already, or elsewhere: then the store follows or merges at the next opportunity.
-    Raises ``StoreLocked`` when another git process is at work for so many seconds.
+    Raises ``StoreLocked`` when another git process is at work for so many seconds; main is moved at the next look then.
     """
     with writing(repository.git_folder):
         main, how = standing(repository, recorded)
@@ -167,12 +164,13 @@ def read_file(repository: MemoryRepository, path: str, blob_id: str, layout: Lit
 class _Import:
     """Rows brought from one commit to the next."""
 
-    def __init__(self, tx: Transaction, agent_id: str, actor: str, run_id: str | None, now: datetime) -> None:
+    def __init__(self, tx: Transaction, agent_id: str, actor: str, run_id: str | None, now: datetime, why: str) -> None:
         self._tx = tx
         self._agent_id = agent_id
         self._actor = actor
         self._run_id = run_id
         self._now = now
+        self._why = why
 
     def row(self, label: str) -> Block | None:
         try:
@@ -185,7 +183,7 @@ class _Import:
         if row is None:
             spec = spec_from(file, label)
             made = Block(id=new_id("block"), created_at=self._now, updated_at=self._now, **structs.asdict(spec))
-            blocks.insert(self._tx, made, actor=self._actor, run_id=self._run_id)
+            blocks.insert(self._tx, made, actor=self._actor, run_id=self._run_id, why=self._why)
             blocks.attach(self._tx, self._agent_id, made.id)
             return
         changes = changes_from(file, row)
@@ -212,6 +210,7 @@ class _Import:
             actor=self._actor,
             run_id=self._run_id,
             now=self._now,
+            why=self._why,
         )
 
 
@@ -232,6 +231,7 @@ def import_commit(
     actor: str,
     run_id: str | None,
     now: datetime,
+    why: str = "",
 ) -> MemoryHead:
     """Bring the agent's block rows to a commit whose files are as they may be, and record it as the head.
 
@@ -241,7 +241,7 @@ def import_commit(
     new = repository.snapshot(commit)
     moved = _moved(before, commit, changed_paths(old, new))
     head = moved or head_at(repository, agent_id, commit)
-    rows = _Import(tx, agent_id, actor, run_id, now)
+    rows = _Import(tx, agent_id, actor, run_id, now, why)
     if before is not None and before.layout != head.layout:
         for entry in repository.snapshot(before.revision).entries:
             if in_prompt(entry.path, before.layout) and not in_prompt(entry.path, head.layout):

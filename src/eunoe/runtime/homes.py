@@ -41,6 +41,13 @@ class MemoryHomes:
         """Return the folder of an agent's memory files."""
         return self.folder / agent_id
 
+    def worktree(self, agent_id: str, branch: str) -> Path:
+        """Return the folder in which a branch of an agent's memory files is worked on."""
+        return self._worktrees(agent_id) / branch.rpartition("/")[2]
+
+    def _worktrees(self, agent_id: str) -> Path:
+        return self.folder / "worktrees" / agent_id
+
     def exists(self, agent_id: str) -> bool:
         """Say whether the agent has a repository, in use or from an earlier time."""
         # Asked before each request about an agent: a Path costs five times what the look itself does.
@@ -83,4 +90,6 @@ class MemoryHomes:
         aside = self.folder / "deleted" / f"{agent_id}-{now:%Y%m%dT%H%M%SZ}"
         aside.parent.mkdir(parents=True, exist_ok=True)
         self.path(agent_id).rename(aside)
+        if self._worktrees(agent_id).exists():
+            self._worktrees(agent_id).rename(aside.with_name(f"{aside.name}.worktrees"))
         return aside

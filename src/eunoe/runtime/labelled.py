@@ -41,17 +41,18 @@ def update_by_label(
     changes: BlockChanges,
     *,
     expected_revision: int | None = None,
+    why: str = "",
     now: datetime,
 ) -> Block:
     """Change the named fields of what a label names, and return it as it is then. Raises as ``update_block`` does."""
     current = block_by_label(tx, homes, agent_id, label)
     if any(block.id == current.id for block in blocks.of_agent(tx, agent_id)):
-        return update_block(tx, homes, current.id, changes, expected_revision=expected_revision, now=now)
+        return update_block(tx, homes, current.id, changes, expected_revision=expected_revision, why=why, now=now)
     if expected_revision is not None and expected_revision != current.revision:
         raise StaleRevision("File", path_of(label), expected_revision, current.revision)
     changed = check_change(current, changes)
     files = FileStore(tx, homes, agent_id, now)
-    files.change_blocks([(label, changed)], Commit(actor="user", subject=f"Change {label}"))
+    files.change_blocks([(label, changed)], Commit(actor="user", subject=f"Change {label}", why=why))
     return block_by_label(tx, homes, agent_id, changed.label)
 
 

@@ -1,5 +1,7 @@
 """Reflection: a hidden agent goes over what was said and works on memory files in a branch, which is merged or kept.
 
+The branch has a working tree of its own, where a person finds its files, and may work on what waits for a decision.
+
 Main does not move while it works, and a conversation that goes on is not disturbed. The outcome is explicit: it is a
 success only if its commits are memory, or there was nothing to change.
 """
@@ -13,6 +15,7 @@ from msgspec import Struct, structs
 
 from eunoe.memory import revisions
 from eunoe.memory.locks import writing
+from eunoe.memory.worktrees import add_worktree
 from eunoe.runtime.agents import companions, create_agent
 from eunoe.runtime.conversations import ConversationSpec, create_conversation
 from eunoe.runtime.file_edits import FileStore
@@ -256,6 +259,9 @@ def _make_branch(homes: MemoryHomes, begun: Begun) -> None:
     repository = homes.repository(reflection.agent_id)
     with writing(repository.git_folder):
         revisions.create_branch(repository, reflection.branch, reflection.base)
+    add_worktree(
+        repository, revisions.BRANCHES + reflection.branch, homes.worktree(reflection.agent_id, reflection.branch)
+    )
 
 
 def _has_changes(homes: MemoryHomes, reflection: Reflection) -> bool:

@@ -13,6 +13,7 @@ from eunoe.memory.file_changes import Actor
 from eunoe.memory.git_library import find_commit, open_handle
 from eunoe.memory.locks import writing
 from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.worktrees import remove_worktree
 from eunoe.runtime.commit import commit
 from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.following import HARNESS
@@ -35,12 +36,16 @@ _NEEDLESS: Final = frozenset({"merged", "nothing to do", "rejected"})
 
 
 class ReflectionShown(Struct, frozen=True, kw_only=True):
-    """A reflection with its edits: one diff from where it began to where it ended, and the commits in between."""
+    """A reflection with its edits: one diff from where it began to where it ended, and the commits in between.
+
+    ``worktree`` is the folder of the server's machine where its branch is checked out, if it is.
+    """
 
     reflection: Reflection
     files: tuple[ChangedFile, ...] = ()
     commits: tuple[MemoryCommit, ...] = ()
     diff: str = ""
+    worktree: str | None = None
 
 
 async def list_reflections(runtime: Runtime, agent_id: str) -> list[Reflection]:
@@ -54,11 +59,13 @@ async def show_reflection(runtime: Runtime, agent_id: str, reflection_id: str) -
     await _settle(runtime, agent_id)
     found = await runtime.db.read(lambda tx: reflections.get(tx, agent_id, reflection_id))
 
+    folder = runtime.homes.worktree(agent_id, found.branch)
+
     def look(repository: MemoryRepository, head: MemoryHead) -> ReflectionShown:
         del head
-        tip = _tip(repository, found)
+        tip, worktree = _tip(repository, found), str(folder) if folder.exists() else None
         if tip is None or tip == found.base:
-            return ReflectionShown(reflection=found)
+            return ReflectionShown(reflection=found, worktree=worktree)
         try:
             changes = history.changes_between(repository, found.base, tip)
         except NotFound:
@@ -70,6 +77,7 @@ async def show_reflection(runtime: Runtime, agent_id: str, reflection_id: str) -
             files=changed_files(changes),
             commits=tuple(commit_of(one) for one in ours),
             diff=history.diff(repository, found.base, tip),
+            worktree=worktree,
         )
 
     return await in_repository(runtime, agent_id, look)
@@ -239,14 +247,17 @@ def _tip(repository: MemoryRepository, reflection: Reflection) -> str | None:
 
 
 def _drop_branch(homes: MemoryHomes, reflection: Reflection) -> None:
-    """Let the branch of a reflection go, if nothing in it is wanted.
+    """Let the branch of a reflection go with its working tree, if nothing in it is wanted.
 
-    One that somebody has checked out stays, as does one that another git process has locked: what became of the
-    reflection is stored already, and the next one drops it.
+    One that somebody has checked out or works on stays, as does one that another git process has locked: what became
+    of the reflection is stored already, and the next one drops it.
     """
     repository = homes.repository(reflection.agent_id)
-    if not any(branch.name == reflection.branch for branch in revisions.branches(repository)):
+    worktree = homes.worktree(reflection.agent_id, reflection.branch)
+    there = any(branch.name == reflection.branch for branch in revisions.branches(repository))
+    if not (there or worktree.exists()):
         return
     if reflection.outcome in _NEEDLESS or _tip(repository, reflection) == reflection.base:
-        with suppress(Conflict, StoreLocked), writing(repository.git_folder):
-            revisions.delete_branch(repository, reflection.branch)
+        with suppress(Conflict, NotFound, StoreLocked), writing(repository.git_folder):
+            if remove_worktree(repository, worktree):
+                revisions.delete_branch(repository, reflection.branch)

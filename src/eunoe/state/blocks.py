@@ -76,6 +76,7 @@ class BlockRevision(Struct, frozen=True, kw_only=True):
     """A past state of a block: what it was after one stored change, and who made it.
 
     ``actor`` is ``user``, or ``agent:<agent id>`` for an edit by a tool; ``run_id`` is the run of that tool.
+    ``why`` is what whoever made it said of the reason, if anything.
     """
 
     block_id: str
@@ -88,3 +89,4 @@ class BlockRevision(Struct, frozen=True, kw_only=True):
     actor: str
     run_id: str | None
     created_at: datetime
+    why: str = ""

@@ -38,14 +38,14 @@ class BlockQuery(Page, frozen=True, kw_only=True):
     show_hidden: bool = False
 
 
-def insert(tx: Transaction, block: Block, *, actor: str = "user", run_id: str | None = None) -> None:
-    """Store a new block and its first revision. ``actor`` is as in ``BlockRevision``."""
+def insert(tx: Transaction, block: Block, *, actor: str = "user", run_id: str | None = None, why: str = "") -> None:
+    """Store a new block and its first revision. ``actor`` and ``why`` are as in ``BlockRevision``."""
     tx.execute(_BLOCKS.insert, _BLOCKS.values(block))
     if block.extra:
         _mark_template(tx, block)
     if block.tags:
         tags.put(tx, "block", block.id, block.tags)
-    _record(tx, block, actor, run_id)
+    _record(tx, block, actor, run_id, why)
 
 
 def get(tx: Transaction, block_id: str) -> Block:
@@ -68,7 +68,14 @@ def many(tx: Transaction, ids: Sequence[str]) -> list[Block]:
 
 
 def update(
-    tx: Transaction, block: Block, *, expected_revision: int, actor: str, run_id: str | None, now: datetime
+    tx: Transaction,
+    block: Block,
+    *,
+    expected_revision: int,
+    actor: str,
+    run_id: str | None,
+    now: datetime,
+    why: str = "",
 ) -> Block:
     """Store a changed block as the next revision and return it; write nothing when nothing differs.
 
@@ -93,7 +100,7 @@ def update(
         _mark_template(tx, changed)
     if changed.tags != stored.tags:
         tags.put(tx, "block", block.id, changed.tags)
-    _record(tx, changed, actor, run_id)
+    _record(tx, changed, actor, run_id, why)
     return changed
 
 
@@ -218,7 +225,7 @@ def _mark_template(tx: Transaction, block: Block) -> None:
     tx.execute("UPDATE blocks SET is_template = ? WHERE id = ?", (is_template, block.id))
 
 
-def _record(tx: Transaction, block: Block, actor: str, run_id: str | None) -> None:
+def _record(tx: Transaction, block: Block, actor: str, run_id: str | None, why: str) -> None:
     revision = BlockRevision(
         block_id=block.id,
         revision=block.revision,
@@ -230,6 +237,7 @@ def _record(tx: Transaction, block: Block, actor: str, run_id: str | None) -> No
         actor=actor,
         run_id=run_id,
         created_at=block.updated_at,
+        why=why,
     )
     tx.execute(_REVISIONS.insert, _REVISIONS.values(revision))
 

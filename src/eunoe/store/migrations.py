@@ -21,6 +21,7 @@ NAMES: Final = (
     "0007_mcp",
     "0008_mirrors",
     "0009_reflection_triggers",
+    "0010_why",
 )
 """Every migration, in order."""
 

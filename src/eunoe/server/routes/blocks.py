@@ -14,7 +14,15 @@ from eunoe.server.routing import Call, Route, json_response, route
 from eunoe.server.wire.blocks import block, entity_tag, revision
 from eunoe.server.wire.domain import block_changes, block_spec
 from eunoe.server.wire.errors import Unprocessable
-from eunoe.server.wire.queries import BlockAgentsQuery, BlockFilter, BlocksQuery, NoQuery, PageQuery, RevisionsQuery
+from eunoe.server.wire.queries import (
+    BlockAgentsQuery,
+    BlockFilter,
+    BlocksQuery,
+    NoQuery,
+    PageQuery,
+    RevisionsQuery,
+    WhyQuery,
+)
 from eunoe.server.wire.requests import BlockBody, BlockPatch, Nothing
 from eunoe.state.blocks import Block
 from eunoe.store import blocks
@@ -92,15 +100,25 @@ async def modify(call: Call[NoQuery, BlockPatch]) -> object:
     changes, expected, now = block_changes(call.body), based_on(call), datetime.now(UTC)
 
     def write(tx: Transaction) -> Block:
-        return update_block(tx, call.runtime.homes, call.path["block_id"], changes, expected_revision=expected, now=now)
+        return update_block(
+            tx,
+            call.runtime.homes,
+            call.path["block_id"],
+            changes,
+            expected_revision=expected,
+            why=call.body.why,
+            now=now,
+        )
 
     return block_response(await call.runtime.db.write(write))
 
 
-async def delete(call: Call[NoQuery, Nothing]) -> object:
+async def delete(call: Call[WhyQuery, Nothing]) -> object:
     """Delete a block and detach it everywhere."""
     now = datetime.now(UTC)
-    await call.runtime.db.write(lambda tx: delete_block(tx, call.runtime.homes, call.path["block_id"], now=now))
+    await call.runtime.db.write(
+        lambda tx: delete_block(tx, call.runtime.homes, call.path["block_id"], now=now, why=call.query.why)
+    )
     return None
 
 
@@ -137,7 +155,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     route("GET", "/v1/blocks/count", "Count blocks", count_blocks, query=BlockFilter, body=Nothing, answer="A number."),
     route("GET", _ONE, "Read a block", retrieve, query=NoQuery, body=Nothing, answer=_BLOCK),
     route("PATCH", _ONE, "Change a block", modify, query=NoQuery, body=BlockPatch, answer=_BLOCK),
-    route("DELETE", _ONE, "Delete a block", delete, query=NoQuery, body=Nothing, answer="null"),
+    route("DELETE", _ONE, "Delete a block", delete, query=WhyQuery, body=Nothing, answer="null"),
     route(
         "GET",
         f"{_ONE}/agents",

@@ -13,7 +13,7 @@ from eunoe.server.routing import Call, Route, route
 from eunoe.server.wire.agents import memory
 from eunoe.server.wire.blocks import block
 from eunoe.server.wire.domain import block_changes
-from eunoe.server.wire.queries import AgentBlocksQuery, NoQuery
+from eunoe.server.wire.queries import AgentBlocksQuery, NoQuery, WhyQuery
 from eunoe.server.wire.requests import BlockPatch, Nothing
 from eunoe.state.blocks import Block
 from eunoe.store import agents
@@ -58,28 +58,30 @@ async def modify_block(call: Call[NoQuery, BlockPatch]) -> object:
     def write(tx: Transaction) -> Block:
         agent = agents.get(tx, call.path["agent_id"])
         homes = call.runtime.homes
-        return update_by_label(tx, homes, agent.id, _label(call), changes, expected_revision=expected, now=now)
+        return update_by_label(
+            tx, homes, agent.id, _label(call), changes, expected_revision=expected, why=call.body.why, now=now
+        )
 
     return block_response(await call.runtime.db.write(write))
 
 
-async def attach_block(call: Call[NoQuery, Nothing]) -> object:
+async def attach_block(call: Call[WhyQuery, Nothing]) -> object:
     """Attach a block; attaching twice changes nothing."""
 
     def write(tx: Transaction) -> object:
         agent = agents.get(tx, call.path["agent_id"])
-        attach(tx, call.runtime.homes, agent.id, call.path["block_id"], now=datetime.now(UTC))
+        attach(tx, call.runtime.homes, agent.id, call.path["block_id"], now=datetime.now(UTC), why=call.query.why)
         return shown_agents(tx, [agent.id])[0]
 
     return await call.runtime.db.write(write)
 
 
-async def detach_block(call: Call[NoQuery, Nothing]) -> object:
+async def detach_block(call: Call[WhyQuery, Nothing]) -> object:
     """Detach a block; it stays in the store."""
 
     def write(tx: Transaction) -> object:
         agent = agents.get(tx, call.path["agent_id"])
-        detach(tx, call.runtime.homes, agent.id, call.path["block_id"], now=datetime.now(UTC))
+        detach(tx, call.runtime.homes, agent.id, call.path["block_id"], now=datetime.now(UTC), why=call.query.why)
         return shown_agents(tx, [agent.id])[0]
 
     return await call.runtime.db.write(write)
@@ -130,7 +132,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         f"{_MEMORY}/blocks/attach/{{block_id}}",
         "Attach a block",
         attach_block,
-        query=NoQuery,
+        query=WhyQuery,
         body=Nothing,
         answer="The agent.",
     ),
@@ -139,7 +141,7 @@ ROUTES: Final[tuple[Route, ...]] = (
         f"{_MEMORY}/blocks/detach/{{block_id}}",
         "Detach a block",
         detach_block,
-        query=NoQuery,
+        query=WhyQuery,
         body=Nothing,
         answer="The agent.",
     ),

@@ -43,6 +43,7 @@ def revision(value: BlockRevision) -> dict[str, Any]:
         "read_only": value.read_only,
         "actor": value.actor,
         "run_id": value.run_id,
+        "why": value.why,
         "created_at": instant(value.created_at),
     }
 

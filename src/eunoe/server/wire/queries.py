@@ -16,6 +16,12 @@ class NoQuery(Struct):
     """No parameters."""
 
 
+class WhyQuery(Struct):
+    """The reason of a change, which history keeps (Eunoe's own)."""
+
+    why: str = ""
+
+
 class PageQuery(Struct, kw_only=True):
     """Which part of a list. ``before`` and ``after`` are ids, exclusive, relative to the asked order."""
 

@@ -47,7 +47,10 @@ class BlockBody(Struct, kw_only=True):
 
 
 class BlockPatch(Struct, kw_only=True):
-    """A change of a block. ``expected_revision`` is Eunoe's own: the revision that the change is based on."""
+    """A change of a block.
+
+    Eunoe's own are ``expected_revision``, the revision that the change is based on, and ``why``, its reason.
+    """
 
     label: Annotated[str, Meta(min_length=1)] | None = None
     value: str | None = None
@@ -58,6 +61,7 @@ class BlockPatch(Struct, kw_only=True):
     metadata: dict[str, Any] | None = None
     tags: list[str] | None = None
     expected_revision: Positive | None = None
+    why: str = ""
     project_id: str | None = None
     template_name: str | None = None
     is_template: bool | None = None
