@@ -13,12 +13,12 @@ first dozens on.)
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from bench.client import Client, new_agent
 from bench.clock import median
@@ -27,7 +27,10 @@ from bench.model_endpoint import MODEL, ModelEndpoint, model_endpoint
 from bench.processes import eunoe_serve, serving
 
 TIMES: Final = 3.0
+ROUNDS: Final = 3
+"""New stores that are measured one after another: the machine's own ups and downs last longer than one takes."""
 SAMPLES: Final = 300
+"""Turns of each store that are judged."""
 LATER: Final = 300
 """Turns that are left out between the judged ones and those that are told as later ones, which are as many."""
 TURNS_PER_AGENT: Final = 10
@@ -37,16 +40,33 @@ BODY: Final = msgspec.json.encode({"messages": [{"role": "user", "content": "Whi
 _SCRIPTED: Final = "scripted/demo"
 
 
+class Sampled(Struct):
+    """Seconds of turns without the model, and of the floor's echoes; ``later`` ones come after what is judged."""
+
+    turns: list[float] = []
+    floors: list[float] = []
+    later_turns: list[float] = []
+    later_floors: list[float] = []
+
+
 def measure() -> list[Figure]:
     """Measure a turn with both models, each against the floor in the same minutes."""
     with model_endpoint() as endpoint:
         return [
-            *_turns("step, model in the process", _SCRIPTED, endpoint),
-            *_turns("step, model over HTTP", MODEL, endpoint),
+            *_figures("step, model in the process", _rounds(_SCRIPTED, endpoint), judged=True),
+            *_figures("step, model over HTTP", _rounds(MODEL, endpoint), judged=False),
         ]
 
 
-def _turns(name: str, model: str, endpoint: ModelEndpoint) -> list[Figure]:
+def _rounds(model: str, endpoint: ModelEndpoint) -> Sampled:
+    sampled = Sampled()
+    for number in range(ROUNDS):
+        _sample(model, endpoint, sampled, later=number == ROUNDS - 1)
+    return sampled
+
+
+def _sample(model: str, endpoint: ModelEndpoint, sampled: Sampled, *, later: bool) -> None:
+    """Sample a new store and a new floor; at last also the turns that come later."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder) / "home"
         with serving(eunoe_serve(home), {"OPENAI_BASE_URL": endpoint.base_url}) as subject:
@@ -58,34 +78,38 @@ def _turns(name: str, model: str, endpoint: ModelEndpoint) -> list[Figure]:
             command = [sys.executable, "-m", "bench.floor_server", folder, *map(str, sizes)]
             with serving(command) as floor:
                 echo = Client(floor.url)
-                floors, turns, models = _interleaved(client, echo, model, endpoint)
+                count = SAMPLES + LATER + SAMPLES if later else SAMPLES
+                floors, turns, models = _interleaved(client, echo, model, endpoint, count)
         recorded = _recorded_model_time(home / "eunoe.db")
     outside = [turn - (recorded if model == _SCRIPTED else own) for turn, own in zip(turns, models, strict=True)]
-    later = _figure(f"{name}: later turns", outside[SAMPLES + LATER :], floors[SAMPLES + LATER :])
-    return [*_figures(name, outside[:SAMPLES], floors[:SAMPLES], times=TIMES if model == _SCRIPTED else None), later]
+    sampled.turns += outside[:SAMPLES]
+    sampled.floors += floors[:SAMPLES]
+    sampled.later_turns += outside[SAMPLES + LATER :]
+    sampled.later_floors += floors[SAMPLES + LATER :]
 
 
-def _figure(name: str, outside: Sequence[float], floors: Sequence[float]) -> Figure:
-    return Figure(name=name, value=median(outside) * 1e3, floor=median(floors) * 1e3, unit="ms")
-
-
-def _figures(name: str, outside: Sequence[float], floors: Sequence[float], times: float | None) -> list[Figure]:
-    value, floor = median(outside) * 1e3, median(floors) * 1e3
-    note = f"medians of {SAMPLES} turns and echoes in turn; a fresh agent every {TURNS_PER_AGENT} turns"
-    fastest = Figure(name=f"{name}: fastest", value=min(outside) * 1e3, floor=min(floors) * 1e3, unit="ms")
-    if times is None:
-        return [Figure(name=name, value=value, floor=floor, unit="ms", note=note), fastest]
-    return [against(name, value, floor, times, "ms", note), fastest]
+def _figures(name: str, sampled: Sampled, *, judged: bool) -> list[Figure]:
+    value, floor = median(sampled.turns) * 1e3, median(sampled.floors) * 1e3
+    note = f"medians of {ROUNDS} times {SAMPLES} turns and echoes in turn; a fresh agent every {TURNS_PER_AGENT} turns"
+    told = Figure(name=name, value=value, floor=floor, unit="ms", note=note)
+    least = Figure(name=f"{name}: fastest", value=min(sampled.turns) * 1e3, floor=min(sampled.floors) * 1e3, unit="ms")
+    later = Figure(
+        name=f"{name}: later turns",
+        value=median(sampled.later_turns) * 1e3,
+        floor=median(sampled.later_floors) * 1e3,
+        unit="ms",
+    )
+    return [against(name, value, floor, TIMES, "ms", note) if judged else told, least, later]
 
 
 def _interleaved(
-    client: Client, echo: Client, model: str, endpoint: ModelEndpoint
+    client: Client, echo: Client, model: str, endpoint: ModelEndpoint, count: int
 ) -> tuple[list[float], list[float], list[float]]:
     floors: list[float] = []
     turns: list[float] = []
     models: list[float] = []
     agent = ""
-    for number in range(SAMPLES + LATER + SAMPLES):
+    for number in range(count):
         if number % TURNS_PER_AGENT == 0:
             agent = new_agent(client, model)
         floors.append(echo.exchange("POST", "/echo", BODY)[0])
