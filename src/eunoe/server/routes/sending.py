@@ -66,17 +66,19 @@ async def send_turn(runtime: Runtime, limits: Limits, request: TurnRequest, body
 
 
 async def _whole(handle: RunHandle, view: View) -> Response:
-    prepared: list[tuple[RunEnded, Response]] = []
+    prepared: list[tuple[Sequence[Event], RunEnded, Response]] = []
 
     def prepare(events: Sequence[Event], ended: RunEnded) -> None:
-        prepared.append((ended, _answer(handle.run_id, view, events, ended)))
+        prepared.append((events, ended, _answer(handle.run_id, view, events, ended)))
 
     handle.prepare = prepare
     ended = await handle.wait()  # once, so that no piece of the answer wakes anybody
-    for foreseen, response in prepared:
-        if foreseen is ended:
+    told = handle.told()
+    for events, foreseen, response in prepared:
+        # Events of a background run are published later than they happen, so what was foreseen may lack some.
+        if foreseen is ended and len(events) == len(told) - 1:
             return response
-    return _answer(handle.run_id, view, handle.told(), ended)
+    return _answer(handle.run_id, view, told, ended)
 
 
 def _answer(run_id: str, view: View, events: Sequence[Event], ended: RunEnded) -> Response:
