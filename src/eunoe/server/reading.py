@@ -6,7 +6,7 @@ What cannot be read raises ``Unprocessable`` with a sentence that names the fiel
 import json
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -39,6 +39,10 @@ _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 """NUL, which PostgreSQL cannot store, and halves of surrogate pairs, which are no text."""
 
 _AT: Final = re.compile(r" - at `\$\.?(?P<field>.*)`$")
+_BOUND: Final = re.compile(r"Expected `\w+`(?P<length> of length)? [<>]=? [-+.e\d]+$")
+_STEP: Final = re.compile(r"\[(?P<index>\d+)\]|\.?(?P<name>[^.\[\]]+)")
+_MOST_DIGITS: Final = 40
+"""Longer numbers are not repeated."""
 
 
 def path_values(params: Mapping[str, str]) -> dict[str, str]:
@@ -161,14 +165,34 @@ def _convert(value: object, form: type[T], place: str, *, strict: bool) -> T:
     try:
         return msgspec.convert(value, form, strict=strict)
     except msgspec.ValidationError as error:
-        raise Unprocessable(_sentence(str(error), place)) from error
+        raise Unprocessable(_sentence(str(error), place, value)) from error
     except RecursionError as error:
         raise Unprocessable(f"{place}: nested too deeply") from error
 
 
-def _sentence(complaint: str, place: str) -> str:
-    """Put the field first: ``body.limit: Expected `int` >= 1``."""
+def _sentence(complaint: str, place: str, value: object) -> str:
+    """Put the field first, and last how far from its bound it is: ``body.limit: Expected `int` >= 1, not 0``."""
     at = _AT.search(complaint)
-    if at is None:
-        return f"{place}: {complaint}"
-    return f"{place}.{at['field']}: {complaint[: at.start()]}"
+    field, said = (at["field"], complaint[: at.start()]) if at else ("", complaint)
+    return f"{place}{'.' if field else ''}{field}: {said}{_measured(said, _at(value, field))}"
+
+
+def _at(value: object, field: str) -> object:
+    """Return what stands at a field, or ``None`` if that is not to be found (the names of an object are not told)."""
+    for step in _STEP.finditer(field):
+        try:
+            item = typing.cast("Any", value)
+            value = item[int(step["index"])] if step["index"] else item[step["name"]]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value
+
+
+def _measured(complaint: str, value: object) -> str:
+    """Return the size of a value that is past a bound, as the end of the sentence that names the bound."""
+    bound = _BOUND.match(complaint)
+    if bound is None:
+        return ""
+    if bound["length"]:
+        return f", not {len(value)}" if isinstance(value, Sized) else ""
+    return f", not {value}" if isinstance(value, int | float | str) and len(str(value)) <= _MOST_DIGITS else ""
