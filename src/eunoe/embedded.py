@@ -11,6 +11,7 @@ For scripts, ``eunoe.open_sync`` gives the same objects without ``async``.
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -169,8 +170,10 @@ class Agent:
         return AgentSkills(self._runtime, self.id)
 
     async def window(self) -> tuple[Message, ...]:
-        """Return the messages in context, without the system message."""
-        return await self._runtime.db.read(lambda tx: conversations.window(tx, conversations.default(tx, self.id)))
+        """Return the messages in context, without the system message; they are the caller's own copies."""
+        held = await self._runtime.db.read(lambda tx: conversations.window(tx, conversations.default(tx, self.id)))
+        # The store keeps what it has decoded, and what a provider gave with a part is a dict that can be changed.
+        return deepcopy(held)
 
     async def prompt(self) -> str:
         """Return the compiled system message that the next request carries."""

@@ -27,6 +27,7 @@ from eunoe.embedded import Agent, Home, TurnFailed
 from eunoe.state.blocks import BlockSpec
 from eunoe.state.errors import InvalidInput
 from eunoe.state.events import MessageStored, RunEnded, RunStarted, StepEnded, TextDelta, ToolCallDelta
+from eunoe.state.messages import ReasoningPart
 from eunoe.state.rules import ContinueRule, TerminalRule
 
 pytestmark = pytest.mark.anyio
@@ -40,6 +41,19 @@ async def test_plain_text_ends_the_turn(home: Home, scripted: Agent) -> None:
         ("assistant", "Hello there."),
     ]
     assert "".join(event.text for event in told.events if isinstance(event, TextDelta)) == "Hello there."
+
+
+async def test_what_a_caller_writes_into_a_window_stays_with_the_caller(home: Home, scripted: Agent) -> None:
+    await send(home, scripted, "THINK:Let me see.\nSAY:Hello there.")
+    stored = await scripted.window()
+    given = await scripted.window()
+    for message in given:
+        message.meta["mine"] = True
+        for part in message.parts:
+            if isinstance(part, ReasoningPart) and part.provider is not None:
+                part.provider["provider"] = "nobody"
+    assert given != stored
+    assert await scripted.window() == stored
 
 
 async def test_a_turn_goes_on_after_calls_until_the_model_speaks(home: Home, scripted: Agent) -> None:
