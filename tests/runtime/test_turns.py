@@ -25,7 +25,7 @@ from runtime_rig import request as turn_request
 
 from eunoe.embedded import Agent, Home, TurnFailed
 from eunoe.state.blocks import BlockSpec
-from eunoe.state.errors import InvalidInput
+from eunoe.state.errors import Conflict, InvalidInput
 from eunoe.state.events import MessageStored, RunEnded, RunStarted, StepEnded, TextDelta, ToolCallDelta
 from eunoe.state.messages import ReasoningPart
 from eunoe.state.rules import ContinueRule, TerminalRule
@@ -342,6 +342,18 @@ async def test_a_disk_that_fills_in_the_middle_of_a_turn_is_named_as_its_end(
     assert (told.ended.error.status, told.ended.error.type) == (503, "internal_error")
     assert "Nothing of this change was stored" in told.ended.error.message
     assert (await send(home, agent, "SAY:Hello.")).ended.stop_reason == "end_turn"
+
+
+async def test_a_store_that_takes_no_write_at_its_opening_says_so_by_one_error(tmp_path: Path) -> None:
+    async with open_home(tmp_path):
+        pass
+    with closing(sqlite3.connect(tmp_path / "eunoe.db")) as store:
+        store.execute("CREATE TRIGGER full BEFORE INSERT ON tools BEGIN SELECT RAISE(ABORT, 'no more'); END")
+        store.execute("DELETE FROM tools")
+        store.commit()
+    with pytest.raises(Conflict, match="no more"):
+        async with open_home(tmp_path):
+            pytest.fail("the store was opened")
 
 
 async def test_a_tools_edit_is_made_on_what_an_api_edit_left_meanwhile(

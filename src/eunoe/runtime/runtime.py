@@ -348,19 +348,21 @@ async def open_runtime(settings: Settings, *, models: Models | None = None) -> A
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             runtime = Runtime(settings, database, asked, tasks)
-            ended = await database.write(partial(_prepare, is_running=runtime.is_running, now=utc_now()))
-            if ended:
-                _log.info("ended %d runs that an earlier process left behind", ended)
-            tasks.start_soon(runtime.watch_over)
-            tasks.start_soon(runtime.mirroring.watch)
             try:
-                yield runtime
+                ended = await database.write(partial(_prepare, is_running=runtime.is_running, now=utc_now()))
+                if ended:
+                    _log.info("ended %d runs that an earlier process left behind", ended)
+                tasks.start_soon(runtime.watch_over)
+                tasks.start_soon(runtime.mirroring.watch)
+                try:
+                    yield runtime
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await runtime.aclose()
+                        await runtime.mirroring.close()
             except Exception as error:  # noqa: BLE001 - raised again below, outside the group that would wrap it
                 failure = error
             finally:
-                with anyio.CancelScope(shield=True):
-                    await runtime.aclose()
-                    await runtime.mirroring.close()
                 tasks.cancel_scope.cancel()
         with anyio.CancelScope(shield=True):
             await asked.aclose()
