@@ -68,6 +68,16 @@ def test_a_store_of_a_newer_eunoe_is_told(cli: Cli) -> None:
     assert "Upgrade Eunoe" in found["found"]
 
 
+def test_a_store_that_another_process_keeps_locked_is_told(cli: Cli) -> None:
+    cli.done("chat", "--model", "scripted/demo", "-m", "SAY:hello")
+    assert checks(cli)["lock"] == {"name": "lock", "status": "ok", "found": "free to write", "advice": None}
+    with closing(sqlite3.connect(cli.store / "eunoe.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        found = checks(cli)["lock"]
+    assert found["status"] == "failed"
+    assert "Another process held the write lock" in found["found"]
+
+
 def test_a_damaged_store_is_told(cli: Cli) -> None:
     cli.done("chat", "--model", "scripted/demo", "-m", "SAY:hello")
     path = cli.store / "eunoe.db"

@@ -1,4 +1,4 @@
-"""Checks of this machine and of the store. They change nothing: a store is opened for reading only."""
+"""Checks of this machine and of the store. They change nothing."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from eunoe.cli.checks import Check, failed, ok, warning
 from eunoe.cli.memory_checks import memory_checks
 from eunoe.runtime.settings import Settings
 from eunoe.server.auth import check_binding
-from eunoe.state.errors import EunoeError, InvalidInput, StoreTooNew
+from eunoe.state.errors import EunoeError, InvalidInput, StoreLocked, StoreTooNew
 from eunoe.store import migrations, runs
 from eunoe.store.cipher import KEY_FILE, KEY_VARIABLE, load_cipher
 from eunoe.store.sqlite_errors import store_error
@@ -103,6 +103,7 @@ def _store(settings: Settings, seconds: float) -> Iterator[Check]:
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True, timeout=_BUSY)) as connection:
             yield from _opened(connection, settings, seconds)
+        yield _lock(path)
     except sqlite3.Error as error:
         meaning = store_error(error, str(path), _BUSY)
         yield failed("store", meaning.message if meaning else str(error))
@@ -134,6 +135,21 @@ def _opened(connection: sqlite3.Connection, settings: Settings, seconds: float) 
     else:
         yield ok("runs", "none interrupted")
     yield from memory_checks(tx, settings)
+
+
+def _lock(path: Path) -> Check:
+    """Take the lock that every write needs, and give it back; nothing is written."""
+    name = f"file:{quote(str(path))}?mode=rw"
+    with closing(sqlite3.connect(name, uri=True, timeout=_BUSY, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            meaning = store_error(error, str(path), _BUSY)
+            if not isinstance(meaning, StoreLocked):
+                raise
+            return failed("lock", meaning.message, "End the process that holds it: it may be a tool that looks at it.")
+        connection.execute("ROLLBACK")
+    return ok("lock", "free to write")
 
 
 def _integrity(connection: sqlite3.Connection, seconds: float) -> Check:

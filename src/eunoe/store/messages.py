@@ -18,7 +18,7 @@ _MESSAGES: Final = Shape(Message, "messages", apart=("seq", "position"))
 
 _KEPT: Final = 4_096
 """How many decoded messages are kept, by their rows."""
-_SMALL: Final = 4_096
+_SMALL: Final = 1_024
 """Characters of its parts up to which a message is kept decoded."""
 _PARTS: Final = _MESSAGES.names.index("parts")
 
