@@ -110,6 +110,47 @@ async def test_edits_that_nobody_has_committed_there_are_not_lost(home: Home, fi
     assert [one.name for one in await filed.memory.branches()] == ["main"]
 
 
+@pytest.mark.parametrize("accepted", [True, False])
+async def test_what_is_committed_there_after_the_decision_is_not_lost(home: Home, filed: Agent, accepted: bool):
+    done, tree = await waiting(filed)
+    (tree / "notes/draft.md").write_text("Later.\n")
+    await (filed.memory.accept(done.id) if accepted else filed.memory.reject(done.id))
+    git(tree, "add", ".")
+    git(tree, "commit", "-q", "-m", "Mine")
+    await send(home, filed, "SAY:More.")
+    await filed.memory.reflect(instructions="SAY:Nothing.")
+    assert git(tree, "log", "-1", "--format=%s").strip() == "Mine"
+    await filed.memory.merge(done.branch)
+    await send(home, filed, "SAY:More.")
+    await filed.memory.reflect(instructions="SAY:Nothing.")
+    assert await filed.memory.read("notes/draft.md") == "Later.\n"
+    assert [one.name for one in await filed.memory.branches()] == ["main"]
+    assert not tree.exists()
+
+
+async def test_rejecting_drops_what_a_person_committed_there_and_was_shown(filed: Agent):
+    done, tree = await waiting(filed)
+    git(tree, "commit", "-q", "--allow-empty", "-m", "Mine")
+    await filed.memory.reject(done.id)
+    assert not tree.exists()
+    assert [one.name for one in await filed.memory.branches()] == ["main"]
+
+
+async def test_a_damaged_folder_keeps_nobody_from_a_decision_or_the_next_reflection(home: Home, filed: Agent):
+    done, tree = await waiting(filed)
+    (home.runtime.homes.path(filed.id) / ".git/worktrees" / tree.name / "HEAD").unlink()
+    assert (await filed.memory.accept(done.id)).outcome == "merged"
+    await send(home, filed, "SAY:More.")
+    assert (await filed.memory.reflect(instructions="SAY:Nothing.")).outcome == "nothing to do"
+
+
+async def test_a_folder_that_cannot_be_made_is_told(home: Home, filed: Agent):
+    (home.runtime.homes.folder / "worktrees").write_text("x")
+    done = await filed.memory.reflect(instructions=TEA + "SAY:Done.")
+    assert done.outcome == "failed"
+    assert "cannot be checked out" in done.detail
+
+
 async def test_one_that_changes_nothing_leaves_no_folder(home: Home, filed: Agent):
     done = await filed.memory.reflect(instructions="SAY:All is well.")
     assert done.outcome == "nothing to do"

@@ -82,16 +82,20 @@ def link_worktree(handle: "pygit2.Repository", path: Path, branch: str) -> None:
         raise StoreError(f"{branch} cannot be checked out into {path}: {error}", path=str(path)) from error
 
 
-def uncommitted(handle: "pygit2.Repository") -> bool:
-    """Say whether files or index differ from the commit that is checked out; ignored files count for nothing.
+def nothing_begun(handle: "pygit2.Repository") -> bool:
+    """Say whether files and index are as the commit that is checked out, and no merge or the like is half done.
 
-    Where somebody has deleted the branch, only what differs from the index does.
+    Ignored files count for nothing. Where the branch is gone, only what differs from the index counts. Raises
+    ``StoreError`` when it cannot be looked at.
     """
     status = _library().enums.FileStatus
     alike = status.CURRENT | status.IGNORED
     if handle.head_is_unborn:
         alike |= status.INDEX_NEW
-    return any(flags & ~alike for flags in handle.status().values())
+    try:
+        return handle.state() == 0 and not any(flags & ~alike for flags in handle.status().values())
+    except (_library().GitError, OSError) as error:
+        raise StoreError(f"The working tree {handle.workdir} cannot be looked at: {error}") from error
 
 
 def set_config(handle: "pygit2.Repository", key: str, value: str) -> None:

@@ -19,6 +19,7 @@ from eunoe.memory.file_problems import FileProblem
 from eunoe.memory.git_library import MAIN, add_objects, find_commit
 from eunoe.memory.judgement import judge
 from eunoe.memory.repository import MemoryRepository
+from eunoe.memory.worktrees import checked_out_branches
 from eunoe.state.errors import EunoeError
 
 _BRANCHES: Final = "refs/heads/"
@@ -62,7 +63,7 @@ def refusal(repository: MemoryRepository, update: Update) -> list[str]:
     branch = update.name.removeprefix(_BRANCHES)
     if update.name == MAIN and update.new is None:
         return ["main is the memory itself, and cannot be deleted."]
-    if update.name != MAIN and update.name in _checked_out(repository):
+    if update.name != MAIN and update.name in checked_out_branches(repository):
         return [f"A working tree of the agent is at the branch {branch!r}. Push to another branch."]
     if update.new is None:
         return []
@@ -96,12 +97,6 @@ def _told(problems: list[FileProblem]) -> list[str]:
     said = [problem.sentence for problem in problems[:_MOST_TOLD]]
     more = len(problems) - _MOST_TOLD
     return [*said, f"And {more} more problems like these."] if more > 0 else said
-
-
-def _checked_out(repository: MemoryRepository) -> set[str]:
-    """Return the full names of the branches that the working tree and those beside it are at."""
-    heads = [repository.git_folder / "HEAD", *repository.git_folder.glob("worktrees/*/HEAD")]
-    return {head.read_text("utf-8").strip().removeprefix("ref: ") for head in heads}
 
 
 if __name__ == "__main__":

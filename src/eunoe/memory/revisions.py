@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from eunoe.memory.git_library import Author, create_tag, named_commit, set_branch, valid_reference_name
 from eunoe.memory.repository import MemoryRepository
-from eunoe.memory.working_tree import checked_out
+from eunoe.memory.worktrees import checked_out_branches
 from eunoe.state.errors import Conflict, InvalidInput, NotFound
 
 BRANCHES: Final = "refs/heads/"
@@ -49,8 +49,8 @@ def create_branch(repository: MemoryRepository, name: str, commit: str) -> None:
 
 
 def delete_branch(repository: MemoryRepository, name: str) -> None:
-    """Delete a branch. Raises ``Conflict`` for main and for the one that is checked out, ``NotFound`` for no branch."""
-    if name == "main" or checked_out(repository) == BRANCHES + name:
+    """Delete a branch. Raises ``Conflict`` for main and for one that is checked out, ``NotFound`` for no branch."""
+    if name == "main" or BRANCHES + name in checked_out_branches(repository):
         raise Conflict(f"Branch {name!r} is in use: main is the memory itself, and a checked-out branch stays.")
     try:
         repository.handle().lookup_reference(BRANCHES + name).delete()

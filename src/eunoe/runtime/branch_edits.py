@@ -1,19 +1,20 @@
 """Memory tools that work on a branch of another agent's files: commits there, no rows, and main does not move."""
 
 from datetime import datetime
-from pathlib import Path
 
-from eunoe.memory.git_library import set_branch
+from eunoe.memory.git_library import reference_target, set_branch
 from eunoe.memory.locks import WAIT_SECONDS, locked_message, until_free, writing
+from eunoe.memory.merge import merge
 from eunoe.memory.repository import MemoryRepository
-from eunoe.memory.revisions import BRANCHES, resolve
+from eunoe.memory.revisions import BRANCHES
+from eunoe.memory.trailers import commit_message
 from eunoe.memory.worktrees import move_worktree
 from eunoe.runtime.file_edits import Commit, FileStore
-from eunoe.runtime.following import head_at
+from eunoe.runtime.following import HARNESS, head_at
 from eunoe.runtime.homes import MemoryHomes
-from eunoe.runtime.turn import MemoryBranch, Turn
+from eunoe.runtime.turn import MemoryBranch
 from eunoe.state.blocks import Block
-from eunoe.state.errors import StaleRevision
+from eunoe.state.errors import NotFound, StaleRevision
 from eunoe.state.memory import MemoryHead
 from eunoe.store.database import Transaction
 
@@ -25,16 +26,15 @@ class BranchStore(FileStore):
     after the transaction. A crash in between loses commits of a turn that is lost too.
     """
 
-    def __init__(self, tx: Transaction, homes: MemoryHomes, turn: Turn, branch: MemoryBranch, now: datetime) -> None:
+    def __init__(self, tx: Transaction, homes: MemoryHomes, branch: MemoryBranch, now: datetime) -> None:
         self._tx = tx
         self._now = now
-        self._turn = turn
-        self._name = branch.name
+        self._homes = homes
+        self._branch = branch
         self.agent_id = branch.agent_id
-        self._worktree = homes.worktree(branch.agent_id, branch.name)
         self.repository: MemoryRepository = homes.repository(branch.agent_id)
         self.caller = homes.caller
-        tip = turn.branch_tip or resolve(self.repository, branch.name)
+        tip = _joined(self.repository, branch, _at(self.repository, branch), now)
         self.head: MemoryHead = head_at(self.repository, branch.agent_id, tip)
 
     def rows(self) -> tuple[Block, ...]:
@@ -47,27 +47,53 @@ class BranchStore(FileStore):
         if new == before:
             return self.head
         self.judge(before, new, commit.actor)
-        self._turn.branch_tip = new
-        self._tx.after_commit(lambda: move_branch(self.repository, self._worktree, self._name, before, new))
+        self._branch.tip = new
+        self._tx.after_commit(lambda: settle_branch(self._homes, self._branch, self._now))
         self.head = head_at(self.repository, self.agent_id, new)
         return self.head
 
 
-def move_branch(repository: MemoryRepository, worktree: Path, name: str, expected: str, new: str) -> None:
-    """Move a branch from one commit to another, with the files of its working tree if there is one in that folder.
+def settle_branch(homes: MemoryHomes, branch: MemoryBranch, now: datetime) -> None:
+    """Bring a branch, and the files of its working tree, to the newest commit that its turn has made.
 
-    Raises ``StaleRevision`` when it is elsewhere, and ``StoreLocked``.
+    What somebody else committed on it meanwhile is merged. Raises ``StaleRevision`` when both changed the same lines,
+    ``NotFound`` when the branch is gone, and ``StoreLocked``.
     """
-    full_name = BRANCHES + name
-
-    def move() -> None:
-        moved = until_free(
-            lambda: set_branch(repository.handle(), full_name, expected, new, "eunoe: reflection"),
-            locked_message(repository.git_folder / f"{full_name}.lock"),
-            WAIT_SECONDS,
-        )
-        if not moved:
-            raise StaleRevision("Branch", name, expected, new)
-
+    if branch.tip is None:
+        return
+    repository = homes.repository(branch.agent_id)
+    full_name = BRANCHES + branch.name
     with writing(repository.git_folder):
-        move_worktree(worktree, full_name, expected, new, move)
+        at = _at(repository, branch)
+        new = _joined(repository, branch, at, now)
+
+        def move() -> None:
+            moved = until_free(
+                lambda: set_branch(repository.handle(), full_name, at, new, "eunoe: reflection"),
+                locked_message(repository.git_folder / f"{full_name}.lock"),
+                WAIT_SECONDS,
+            )
+            if not moved:
+                raise StaleRevision("Branch", branch.name, at, new)
+
+        if new != at:
+            move_worktree(homes.worktree(branch.agent_id, branch.name), full_name, at, new, move)
+        branch.tip = new
+
+
+def _at(repository: MemoryRepository, branch: MemoryBranch) -> str:
+    found = reference_target(repository.handle(), BRANCHES + branch.name)
+    if found is None:
+        raise NotFound("Branch", branch.name, f"Somebody deleted the branch {branch.name} that this works on.")
+    return found
+
+
+def _joined(repository: MemoryRepository, branch: MemoryBranch, at: str, now: datetime) -> str:
+    """Return the commit that has what the turn made and what is on the branch."""
+    if branch.tip is None:
+        return at
+    message = commit_message("Merge what was committed on the branch meanwhile", "", {})
+    result = merge(repository, branch.tip, at, author=HARNESS, message=message, when=now)
+    if result.commit is None:
+        raise StaleRevision("Branch", branch.name, branch.tip, at, [one.path for one in result.conflicts])
+    return result.commit

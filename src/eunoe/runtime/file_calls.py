@@ -77,7 +77,7 @@ def edit_files(tx: Transaction, homes: MemoryHomes, turn: Turn, call: ToolCallPa
     rows. Raises what ``edit`` raises, and the verdict on files.
     """
     branch = turn.request.memory_branch
-    files = BranchStore(tx, homes, turn, branch, now) if branch else FileStore(tx, homes, turn.state.agent.id, now)
+    files = BranchStore(tx, homes, branch, now) if branch else FileStore(tx, homes, turn.state.agent.id, now)
     known = _blocks(tx, files, turn, now)
     made = edit(call.name, _named(parse_arguments(call), set(known)), tuple(known.values()))
     by_id = {block.id: block for block in known.values()}

@@ -51,7 +51,7 @@ class FileReader:
         branch = turn.request.memory_branch
         if branch is not None:
             repository = self._homes.repository(branch.agent_id)
-            return repository, turn.branch_tip or await anyio.to_thread.run_sync(resolve, repository, branch.name)
+            return repository, branch.tip or await anyio.to_thread.run_sync(resolve, repository, branch.name)
         agent_id = turn.state.agent.id
         head = require_files(await self._database.read(lambda tx: memory_heads.get(tx, agent_id)), agent_id)
         return self._homes.repository(agent_id), head.revision

@@ -17,6 +17,7 @@ from eunoe.memory import revisions
 from eunoe.memory.locks import writing
 from eunoe.memory.worktrees import add_worktree
 from eunoe.runtime.agents import companions, create_agent
+from eunoe.runtime.branch_edits import settle_branch
 from eunoe.runtime.conversations import ConversationSpec, create_conversation
 from eunoe.runtime.file_edits import FileStore
 from eunoe.runtime.homes import MemoryHomes
@@ -156,9 +157,10 @@ async def carry_reflection(
     if not begun.messages:
         done = structs.replace(reflection, outcome="nothing to do", detail="Nothing was said since the last time.")
         return await record(runtime, done)
+    branch = MemoryBranch(agent_id=reflection.agent_id, name=reflection.branch)
     try:
         await anyio.to_thread.run_sync(_make_branch, runtime.homes, begun)
-        over = await _work(runtime, begun, instructions, model, seconds)
+        over = await _work(runtime, begun, branch, instructions, model, seconds)
     except EunoeError as error:
         return await record(runtime, structs.replace(reflection, outcome="failed", detail=error.message))
     except BaseException:
@@ -169,19 +171,23 @@ async def carry_reflection(
     # What was merged must be told as merged; the locks of the store and of git bound how long this can take.
     finished: list[Reflection] = []
     with anyio.CancelScope(shield=True):
-        finished.append(await _finish(runtime, structs.replace(reflection, run_id=over.run_id), over))
+        finished.append(await _finish(runtime, structs.replace(reflection, run_id=over.run_id), branch, over))
     return finished[0]
 
 
-async def _finish(runtime: Runtime, reflection: Reflection, over: RunEnded) -> Reflection:
+async def _finish(runtime: Runtime, reflection: Reflection, branch: MemoryBranch, over: RunEnded) -> Reflection:
     try:
+        # What could not be put on the branch when it was made must not be told as nothing that was changed.
+        await anyio.to_thread.run_sync(settle_branch, runtime.homes, branch, utc_now())
         done = await _outcome(runtime, reflection, over)
     except EunoeError as error:
         done = structs.replace(reflection, outcome="failed", detail=error.message)
     return await record(runtime, done)
 
 
-async def _work(runtime: Runtime, begun: Begun, instructions: str, model: str | None, seconds: float) -> RunEnded:
+async def _work(
+    runtime: Runtime, begun: Begun, branch: MemoryBranch, instructions: str, model: str | None, seconds: float
+) -> RunEnded:
     """Run the turn of the hidden agent on the branch, bounded in time, and return its end."""
     agent = begun.state.agent
     companion = await _companion(runtime, begun.state)
@@ -205,7 +211,7 @@ async def _work(runtime: Runtime, begun: Begun, instructions: str, model: str | 
             conversation_id=conversation.id,
             messages=(NewMessage(role="user", parts=(TextPart(text=text),)),),
             max_steps=MOST_STEPS,
-            memory_branch=MemoryBranch(agent_id=agent.id, name=begun.reflection.branch),
+            memory_branch=branch,
         )
     )
     try:

@@ -1,7 +1,7 @@
 """What becomes of a reflection's branch: its diff, and merging or dropping it; by policy, or because a person says."""
 
+import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from eunoe.memory import history, revisions
 from eunoe.memory.file_changes import Actor
-from eunoe.memory.git_library import find_commit, open_handle
+from eunoe.memory.git_library import delete_reference, find_commit, open_handle, reference_target
 from eunoe.memory.locks import writing
 from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.worktrees import remove_worktree
@@ -21,12 +21,14 @@ from eunoe.runtime.homes import MemoryHomes
 from eunoe.runtime.memory_branches import MergePolicy, merged_commit
 from eunoe.runtime.memory_history import ChangedFile, MemoryCommit, changed_files, commit_of, in_repository
 from eunoe.runtime.runtime import Runtime, utc_now
-from eunoe.state.errors import Conflict, InvalidInput, NotFound, StoreLocked
+from eunoe.state.errors import Conflict, InvalidInput, NotFound, StoreError, StoreLocked
 from eunoe.state.memory import MemoryHead
 from eunoe.state.reflections import REVIEWABLE, Reflection
 from eunoe.store import agents, reflections
 from eunoe.store.database import Transaction
 from eunoe.store.presence import agent_not_found
+
+_log: Final = logging.getLogger(__name__)
 
 _MOST_COMMITS: Final = 100
 """Commits of one reflection that are listed."""
@@ -113,7 +115,8 @@ async def reject_reflection(runtime: Runtime, agent_id: str, reflection_id: str)
 
     def reject(tx: Transaction) -> Reflection:
         found = _waiting(tx, runtime, agent_id, reflection_id, now)
-        done = structs.replace(found, outcome="rejected", detail="A person rejected its edits.", ended_at=now)
+        tip = _tip(runtime.homes.repository(agent_id), found)
+        done = structs.replace(found, outcome="rejected", detail="A person rejected its edits.", tip=tip, ended_at=now)
         reflections.update(tx, done)
         return done
 
@@ -249,15 +252,40 @@ def _tip(repository: MemoryRepository, reflection: Reflection) -> str | None:
 def _drop_branch(homes: MemoryHomes, reflection: Reflection) -> None:
     """Let the branch of a reflection go with its working tree, if nothing in it is wanted.
 
-    One that somebody has checked out or works on stays, as does one that another git process has locked: what became
-    of the reflection is stored already, and the next one drops it.
+    One that somebody has checked out or works on stays, as does one that another git process has locked, and one with
+    commits from after the decision: what became of the reflection is stored already, and the next one drops it.
     """
+    try:
+        _drop_unwanted(homes, reflection)
+    except (Conflict, NotFound, StoreLocked):
+        return
+    except (StoreError, OSError) as error:
+        _log.warning("the branch %s stays for now: %s", reflection.branch, error)
+
+
+def _drop_unwanted(homes: MemoryHomes, reflection: Reflection) -> None:
     repository = homes.repository(reflection.agent_id)
     worktree = homes.worktree(reflection.agent_id, reflection.branch)
     there = any(branch.name == reflection.branch for branch in revisions.branches(repository))
     if not (there or worktree.exists()):
         return
-    if reflection.outcome in _NEEDLESS or _tip(repository, reflection) == reflection.base:
-        with suppress(Conflict, NotFound, StoreLocked), writing(repository.git_folder):
-            if remove_worktree(repository, worktree):
-                revisions.delete_branch(repository, reflection.branch)
+    name = revisions.BRANCHES + reflection.branch
+
+    def drop() -> bool:
+        at = reference_target(repository.handle(), name)
+        if at is None:
+            return True
+        return _is_unwanted(repository, reflection, at) and delete_reference(repository.handle(), name, at)
+
+    with writing(repository.git_folder):
+        remove_worktree(repository, name, worktree, drop)
+
+
+def _is_unwanted(repository: MemoryRepository, reflection: Reflection, commit: str) -> bool:
+    """Say whether a branch at this commit has nothing that the decision on the reflection did not see."""
+    if commit == reflection.base:
+        return True
+    if reflection.outcome not in _NEEDLESS:
+        return False
+    main = repository.head()
+    return any(one is not None and repository.is_ancestor(commit, one) for one in (reflection.tip, main))

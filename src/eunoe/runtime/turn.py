@@ -20,11 +20,15 @@ DEFAULT_MAX_STEPS: Final = 50
 MOST_STEPS: Final = 1_000
 
 
-class MemoryBranch(Struct, frozen=True, kw_only=True):
-    """A branch of an agent's memory files, by its name, that the turn of another agent works on."""
+class MemoryBranch(Struct, kw_only=True):
+    """A branch of an agent's memory files, by its name, that the turn of another agent works on.
+
+    ``tip`` is the newest commit that the turn has made; the branch moves there after it.
+    """
 
     agent_id: str
     name: str
+    tip: str | None = None
 
 
 class TurnRequest(Struct, frozen=True, kw_only=True):
@@ -65,8 +69,7 @@ class Turn(Struct, kw_only=True):
     turn that goes on from an approval starts with ``asked``, its ``asked_step`` and the ``answers``; ``following`` are
     the messages that came with the reply: they are stored, and the returns are put before them. ``skills`` are listed
     after the compiled prompt; ``offered`` are the tools that the model can be offered, before the rules;
-    ``branch_tip`` is the newest commit of the request's ``memory_branch``. ``repaired`` says that the model was told
-    once that its answer does not have the form that was asked for.
+    ``repaired`` says that the model was told once that its answer does not have the form that was asked for.
     """
 
     request: TurnRequest
@@ -90,7 +93,6 @@ class Turn(Struct, kw_only=True):
     shown_as: str = ""
     skills: tuple[Skill, ...] = ()
     offered: tuple[ToolSchema, ...] = ()
-    branch_tip: str | None = None
 
 
 class AlreadyStarted(Exception):
