@@ -373,3 +373,27 @@ def test_exports_come_in_again_and_nothing_is_written_over(files: Files, api: ht
         assert other.text(second) == "one\n"
         assert good(api.post(path, content=data))["outcome"] == "nothing to do"
     assert api.post(path, content=b"no archive").status_code == 422
+
+
+@pytest.mark.parametrize("kind", ["blocks", "files"])
+@pytest.mark.parametrize("why", ["cut\0here", "\r\n", "x" * 20_001], ids=["NUL", "CR", "long"])
+def test_a_reason_that_cannot_be_kept_as_it_is_is_refused_and_nothing_changes(api: httpx2.Client, kind: str, why: str):
+    spec = {
+        "model": "scripted/demo",
+        "tags": ["git-memory-enabled"] if kind == "files" else [],
+        "memory_blocks": [{"label": "human", "value": "Likes maps."}],
+    }
+    agent = good(api.post("/v1/agents/", json=spec))
+    blocks = f"/v1/agents/{agent['id']}/core-memory/blocks"
+    (human,) = [block for block in good(api.get(blocks)) if block["label"].endswith("human")]
+    plan = good(api.post("/v1/blocks/", json={"label": "plan", "value": "Lisbon"}))
+    answers = [
+        api.patch(f"{blocks}/{human['label']}", json={"value": "Likes tea.", "why": why}),
+        api.patch(f"/v1/blocks/{human['id']}", json={"value": "Likes tea.", "why": why}),
+        api.patch(f"{blocks}/attach/{plan['id']}", params={"why": why}),
+        api.patch(f"{blocks}/detach/{human['id']}", params={"why": why}),
+        api.delete(f"/v1/blocks/{human['id']}", params={"why": why}),
+    ]
+    assert [answer.status_code for answer in answers] == [422] * 5
+    assert all("why" in answer.text for answer in answers)
+    assert [block["value"] for block in good(api.get(blocks))] == ["Likes maps."]

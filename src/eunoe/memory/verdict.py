@@ -18,6 +18,9 @@ MAX_LIMIT: Final = 10_000_000
 MAX_DESCRIPTION: Final = 20_000
 """Characters of the longest description."""
 
+MAX_REASON: Final = 20_000
+"""Characters of the longest reason of a change."""
+
 _FORBIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 _PROTECTED: Final = ("label", "value", "description", "limit")
 
@@ -40,6 +43,18 @@ def check_text(text: str, field: str) -> None:
         code_point=f"U+{code:04X}",
         offset=found.start(),
     )
+
+
+def check_reason(why: str) -> None:
+    """Raise ``InvalidInput`` when the reason of a change cannot be kept as it is: git ends a message at U+0000."""
+    check_text(why, "why")
+    if len(why) > MAX_REASON:
+        raise InvalidInput(
+            f"The why has {len(why)} characters, over the limit of {MAX_REASON}. Shorten it.",
+            field="why",
+            limit=MAX_REASON,
+            actual=len(why),
+        )
 
 
 def check_label(label: str) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec import structs
 
-from eunoe.memory.verdict import check_change, check_new
+from eunoe.memory.verdict import check_change, check_new, check_reason
 from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import DEFAULT_DESCRIPTIONS, Block, BlockChanges, BlockSpec
@@ -59,6 +59,7 @@ def update_block(
     ``NotFound``, ``StaleRevision`` (when ``expected_revision`` is given and is not the current one),
     ``BlockLimitExceeded``, ``ReadOnlyBlock``, ``LabelTaken`` and ``InvalidInput``.
     """
+    check_reason(why)
     agent_id = memory_heads.agent_of_block(tx, block_id)
     files = FileStore(tx, homes, agent_id, now) if agent_id is not None else None
     current = blocks.get(tx, block_id)
@@ -104,6 +105,7 @@ def attach_block(
     An agent whose memory is files takes the block over as a file. Raises ``NotFound``, ``LabelTaken``, and
     ``Conflict`` for a block that other agents share: files belong to one agent.
     """
+    check_reason(why)
     if memory_heads.revision(tx, agent_id) is None:
         if (owner := memory_heads.agent_of_block(tx, block_id)) is not None:
             raise Conflict(
@@ -135,7 +137,11 @@ def attach_block(
 def detach_block(
     tx: Transaction, homes: MemoryHomes, agent_id: str, block_id: str, *, now: datetime, why: str = ""
 ) -> None:
-    """Detach a block from an agent; it stays in the store. Raises ``NotFound`` and ``ReadOnlyBlock``."""
+    """Detach a block from an agent; it stays in the store.
+
+    Raises ``NotFound``, ``ReadOnlyBlock`` and ``InvalidInput``.
+    """
+    check_reason(why)
     files = FileStore(tx, homes, agent_id, now) if memory_heads.revision(tx, agent_id) is not None else None
     held = agent_id in blocks.agent_ids(tx, block_id)
     block = blocks.get(tx, block_id)
@@ -146,7 +152,11 @@ def detach_block(
 
 
 def delete_block(tx: Transaction, homes: MemoryHomes, block_id: str, *, now: datetime, why: str = "") -> None:
-    """Delete a block for good, and detach it everywhere. A file stays in the history. Raises ``NotFound``."""
+    """Delete a block for good, and detach it everywhere. A file stays in the history.
+
+    Raises ``NotFound`` and ``InvalidInput``.
+    """
+    check_reason(why)
     owner = memory_heads.agent_of_block(tx, block_id)
     if owner is not None:
         detach_block(tx, homes, owner, block_id, now=now, why=why)

@@ -17,6 +17,7 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.repository_create import agent_author
 from eunoe.memory.snapshot import changed_paths
 from eunoe.memory.trailers import commit_message
+from eunoe.memory.verdict import check_reason
 from eunoe.runtime.following import follow, import_commit, keep_and_publish, problems_of, read_file, require_files
 from eunoe.runtime.homes import MemoryHomes
 from eunoe.state.blocks import Block, BlockSpec
@@ -69,6 +70,7 @@ class FileStore:
         top of it, and where lines collide that were changed since, or a changed file is to be deleted, it raises
         ``StaleRevision``, which names the files. Raises the verdict on the first file that may not be so (I9).
         """
+        check_reason(commit.why)
         if expected is not None:
             self.refuse_stale([path for path, data in changes.items() if data is None], expected)
         message = commit_message(commit.subject, commit.why, commit.trailers)
