@@ -397,3 +397,16 @@ def test_a_reason_that_cannot_be_kept_as_it_is_is_refused_and_nothing_changes(ap
     assert [answer.status_code for answer in answers] == [422] * 5
     assert all("why" in answer.text for answer in answers)
     assert [block["value"] for block in good(api.get(blocks))] == ["Likes maps."]
+
+
+@pytest.mark.parametrize("why", ["cut\0here", "x" * 20_001], ids=["NUL", "long"])
+def test_merges_and_tags_take_no_message_that_cannot_be_kept_as_it_is(files: Files, api: httpx2.Client, why: str):
+    files.post("branches", {"name": "plan"})
+    memory = f"/v1/agents/{files.id}/memory"
+    answers = [
+        api.post(f"{memory}/merge", json={"revision": "plan", "why": why}),
+        api.post(f"{memory}/tags", json={"name": "now", "message": why}),
+        api.post(f"{memory}/import", content=b"", params={"why": why}),
+    ]
+    assert [answer.status_code for answer in answers] == [422] * 3
+    assert files.get("tags") == []

@@ -45,13 +45,13 @@ def check_text(text: str, field: str) -> None:
     )
 
 
-def check_reason(why: str) -> None:
+def check_reason(why: str, field: str = "why") -> None:
     """Raise ``InvalidInput`` when the reason of a change cannot be kept as it is: git ends a message at U+0000."""
-    check_text(why, "why")
+    check_text(why, field)
     if len(why) > MAX_REASON:
         raise InvalidInput(
-            f"The why has {len(why)} characters, over the limit of {MAX_REASON}. Shorten it.",
-            field="why",
+            f"The {field} has {len(why)} characters, over the limit of {MAX_REASON}. Shorten it.",
+            field=field,
             limit=MAX_REASON,
             actual=len(why),
         )

@@ -15,6 +15,7 @@ from eunoe.memory.repository import MemoryRepository
 from eunoe.memory.revisions import NamedCommit
 from eunoe.memory.settle import merge_settled
 from eunoe.memory.trailers import commit_message
+from eunoe.memory.verdict import check_reason
 from eunoe.runtime.file_edits import Commit, FileStore
 from eunoe.runtime.following import both_kept
 from eunoe.runtime.memory_edits import change_memory
@@ -51,6 +52,7 @@ async def create_memory_tag(
     runtime: Runtime, agent_id: str, name: str, revision: str | None = None, *, message: str = ""
 ) -> NamedCommit:
     """Give a revision (or memory as it is) a lasting name. Raises ``Conflict`` when it is taken."""
+    check_reason(message, "message")
     now = utc_now()
 
     def work(repository: MemoryRepository, head: MemoryHead) -> NamedCommit:
@@ -110,6 +112,7 @@ async def merge_into(
     subject: str = "Merge",
 ) -> MergeOutcome:
     """Merge the commit that ``find`` gives into memory, as ``merge_memory`` does."""
+    check_reason(why)
     now = utc_now()
     conflicts: list[str] = []
     blocked = False
@@ -122,7 +125,7 @@ async def merge_into(
         conflicts.extend(conflict.path for conflict in found)
         blocked = merged is None
         if merged is not None:
-            files.adopt(merged, Commit(actor="user", subject=subject))
+            files.adopt(merged, Commit(actor="user", subject=subject, why=why))
 
     change = await change_memory(runtime, agent_id, edit)
     outcome: Literal["merged", "nothing to do", "conflict"] = "merged"
