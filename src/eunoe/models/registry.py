@@ -32,6 +32,9 @@ DEFAULT_READ_TIMEOUT: Final = 300.0
 _NAMED: Final = 8
 """How many models an error message names."""
 
+_AT_A_TIME: Final = 8
+"""Pieces of an answer that the scripted model gives before it lets others have a turn."""
+
 _FIXED: Final = (f"local/{LOCAL_MODEL}", "scripted/demo")
 """The models of the providers that have no list to ask for."""
 
@@ -147,8 +150,9 @@ class ModelRegistry:
         """Send the payload and tell what comes; see ``Models``."""
         provider = self._provider(request.model.provider, request.model.handle)
         if provider.dialect == "scripted":
-            for event in scripted.answer(payload.body):
-                await anyio.lowlevel.checkpoint()
+            for number, event in enumerate(scripted.answer(payload.body)):
+                if number % _AT_A_TIME == 0:  # as many as come in one read from an endpoint
+                    await anyio.lowlevel.checkpoint()
                 yield event
             return
         if provider.name == "local":
