@@ -70,14 +70,26 @@ class Section(Struct, frozen=True, kw_only=True):
 
 
 class CompiledPrompt(Struct, frozen=True, kw_only=True):
-    """A system message, what it was made from, and its account. Hashes are SHA-256 in hex; ``hash`` is the text's."""
+    """A system message, and what it was made from. Hashes are SHA-256 in hex; ``hash`` is the text's.
+
+    ``rendered`` are the texts of its sections by name, and ``parts`` those of the blocks or files in them; each stands
+    in the text ``copies`` times.
+    """
 
     text: str
     hash: str
     system_hash: str
     memory_revision: str
     inputs_hash: str
-    sections: tuple[Section, ...]
+    rendered: dict[str, str]
+    parts: tuple[tuple[str, str], ...]
+    copies: int
+
+    @property
+    def sections(self) -> tuple[Section, ...]:
+        """The account of the text. It is drawn up when somebody asks: of a large memory it takes a while."""
+        whole = (len(self.text), utf8_length(self.text))
+        return _account(whole, self.rendered, self.parts, copies=self.copies)
 
 
 def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
@@ -98,7 +110,9 @@ def compile_prompt(inputs: PromptInputs) -> CompiledPrompt:
         system_hash=system_hash,
         memory_revision=memory_revision,
         inputs_hash=inputs_hash,
-        sections=_account((len(text), len(data)), sections, parts, copies=max(1, inputs.system.count(PLACEHOLDER))),
+        rendered=sections,
+        parts=parts,
+        copies=max(1, inputs.system.count(PLACEHOLDER)),
     )
 
 
