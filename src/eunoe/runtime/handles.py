@@ -13,9 +13,8 @@ class RunHandle:
     """A run that was started. It goes on when its watchers leave; ``cancel`` ends it.
 
     ``run`` is the run as it was opened and ``agent_type`` that of its agent, for one that goes on in this process.
-    ``prepare`` is called with the events so far and the last of them while the commit is made that they wait for:
-    whoever waits for the end alone can prepare an answer there, which counts if just these events were published, and
-    then that very end.
+    ``prepare`` is called with all events and the last of them while the commit is made that they wait for: whoever
+    waits for the end alone can prepare an answer there, which counts if that very end is published.
     """
 
     def __init__(self, run_id: str, agent_id: str, cancel: Callable[[], None]) -> None:

@@ -1,7 +1,7 @@
 """An open store with its models: where turns are started, watched and ended."""
 
 import logging
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -59,6 +59,10 @@ CANCEL_WAIT: Final = 10.0
 def utc_now() -> datetime:
     """Return the time: aware, in UTC."""
     return datetime.now(UTC)
+
+
+def _foresee_nothing(events: Sequence[Event], ended: RunEnded) -> None:
+    """Let nobody prepare for what is about to be told."""
 
 
 class Runtime:
@@ -207,10 +211,11 @@ class Runtime:
             if turn.run.background:
                 async with recording(self.db, handle, utc_now) as emit:
                     emit(started)
-                    fault = await self._drive(turn, handle, emit, scope, ahead)
+                    # Its events are published once they are stored, so what was foreseen would lack some.
+                    fault = await self._drive(turn, emit, _foresee_nothing, scope, ahead)
             else:
                 handle.publish(started)
-                fault = await self._drive(turn, handle, handle.publish, scope, ahead)
+                fault = await self._drive(turn, handle.publish, handle.foresee, scope, ahead)
         except Exception:  # noqa: BLE001 - the boundary of a run's events: what stops them must not stop other runs
             _log.exception("the events of run %s could not be stored", turn.run.id)
         finally:
@@ -221,8 +226,8 @@ class Runtime:
     async def _drive(
         self,
         turn: Turn,
-        handle: RunHandle,
         emit: Callable[[Event], None],
+        foresee: Callable[[Sequence[Event], RunEnded], None],
         scope: anyio.CancelScope,
         ahead: Draft | None,
     ) -> RunError | None:
@@ -235,7 +240,7 @@ class Runtime:
             patience=self._patience,
             now=utc_now,
             emit=emit,
-            foresee=handle.foresee,
+            foresee=foresee,
         )
         try:
             with scope:

@@ -66,19 +66,17 @@ async def send_turn(runtime: Runtime, limits: Limits, request: TurnRequest, body
 
 
 async def _whole(handle: RunHandle, view: View) -> Response:
-    prepared: list[tuple[Sequence[Event], RunEnded, Response]] = []
+    prepared: list[tuple[RunEnded, Response]] = []
 
     def prepare(events: Sequence[Event], ended: RunEnded) -> None:
-        prepared.append((events, ended, _answer(handle.run_id, view, events, ended)))
+        prepared.append((ended, _answer(handle.run_id, view, events, ended)))
 
     handle.prepare = prepare
     ended = await handle.wait()  # once, so that no piece of the answer wakes anybody
-    told = handle.told()
-    for events, foreseen, response in prepared:
-        # Events of a background run are published later than they happen, so what was foreseen may lack some.
-        if foreseen is ended and len(events) == len(told) - 1:
+    for foreseen, response in prepared:
+        if foreseen is ended:
             return response
-    return _answer(handle.run_id, view, told, ended)
+    return _answer(handle.run_id, view, handle.told(), ended)
 
 
 def _answer(run_id: str, view: View, events: Sequence[Event], ended: RunEnded) -> Response:
